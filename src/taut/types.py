@@ -1,0 +1,114 @@
+"""The vocabulary: what passes between sampler, scorer, learner and store.
+
+Shapes: B replies, T reply tokens (the longest reply), P prompt tokens, G replies per prompt, V vocabulary, H hidden.
+After the model everything is [B, T] over reply tokens only, right-padded; `response_mask` is true where a token is
+trained on. Pads may hold any value, NaN included: nothing downstream may read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:  # `config`, `store` and the help pages must not wait for torch
+    from torch import Tensor
+
+FinishReason = Literal["stop", "length"]
+"""`stop`: an end-of-sequence id was sampled. `length`: the reply was cut at the token limit."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One row of a dataset, as the model sees it."""
+
+    index: int
+    """Row number in its dataset: with `Rollout.sample` it keys the sampling noise."""
+    text: str
+    ids: tuple[int, ...]
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """Every further column of the row, handed to the reward function by name."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """One sampled reply. `ids` are trained on as sampled: a reply is never decoded and encoded again."""
+
+    prompt: Prompt
+    sample: int
+    """Which of the prompt's G replies this is, from 0."""
+    ids: tuple[int, ...]
+    """Sampled tokens, the end-of-sequence id included where the reply ended."""
+    text: str
+    behavior_logprobs: np.ndarray
+    """[len(ids)] float32: each token's logprob under the distribution that drew it."""
+    finish_reason: FinishReason
+    version: int = 0
+    """Which weights sampled it; one weight sync = one version."""
+
+    @property
+    def truncated(self) -> bool:
+        return self.finish_reason == "length"
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a scorer made of one reply: the weighted total, and the terms it is made of."""
+
+    reward: float
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Batch:
+    """B scored replies, and what the learner and the advantage estimator add to them on the way to the update."""
+
+    rollouts: Sequence[Rollout]
+    scores: Sequence[Score]
+    reply_ids: Tensor  # [B, T] int64
+    reply_lengths: Tensor  # [B] int64
+    response_mask: Tensor  # [B, T] bool
+    behavior_logprobs: Tensor  # [B, T]
+    rewards: Tensor  # [B]
+    groups: Tensor  # [B] int64, equal for replies to one prompt
+    truncated: Tensor  # [B] bool
+
+    old_logprobs: Tensor | None = None
+    """[B, T]; None where the first optimiser step takes them from its own forward pass."""
+    ref_logprobs: Tensor | None = None  # [B, T]
+    values: Tensor | None = None  # [B, T]; values[:, t] is read where the logits that sampled token t are
+    bootstrap_values: Tensor | None = None  # [B]; the value at the last token of a truncated reply, else 0
+    token_rewards: Tensor | None = None  # [B, T]
+    advantages: Tensor | None = None  # [B, T]
+    returns: Tensor | None = None  # [B, T]
+
+    @property
+    def size(self) -> int:
+        return len(self.rollouts)
+
+
+@dataclass
+class OptimizerStep:
+    """One minibatch of b replies, as seen just before its `optimizer.step()`."""
+
+    epoch: int
+    minibatch: int
+    rows: Tensor  # [b] int64, which replies of the batch
+    logprobs: Tensor  # [b, T]
+    scalars: dict[str, float]
+    """Losses, gradient norm and learning rate of this step."""
+    applied: bool = True
+    """False where no `optimizer.step()` was taken: every reply masked, or the target KL was reached."""
+
+
+@dataclass
+class Trace:
+    """Everything that one batch's epochs × minibatches did, in whole-batch arrays."""
+
+    steps: list[OptimizerStep]
+    old_logprobs: Tensor  # [B, T]
+    entropy: Tensor  # [B, T], at the start of the batch's updates
+    skipped: int = 0
+    """Scheduled optimiser steps that were not taken."""
