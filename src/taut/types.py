@@ -1,8 +1,8 @@
 """The vocabulary: what passes between sampler, scorer, learner and store.
 
-Shapes: B replies, T reply tokens (the longest reply), P prompt tokens, G replies per prompt, V vocabulary, H hidden.
-After the model everything is [B, T] over reply tokens only, right-padded; `response_mask` is true where a token is
-trained on. Pads may hold any value, NaN included: nothing downstream may read them.
+Shapes: B replies, T reply tokens (the longest reply), P prompt tokens, G replies per prompt, V vocabulary,
+H hidden. After the model everything is [B, T] over reply tokens only, right-padded; `response_mask` is true where
+a token is trained on. Pads may hold any value, NaN included: nothing downstream may read them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 
 if TYPE_CHECKING:  # `config`, `store` and the help pages must not wait for torch
     from torch import Tensor
+
+    from taut.objective.policy import ClipState
 
 FinishReason = Literal["stop", "length"]
 """`stop`: an end-of-sequence id was sampled. `length`: the reply was cut at the token limit."""
@@ -63,7 +65,7 @@ class Score:
 
 @dataclass
 class Batch:
-    """B scored replies, and what the learner and the advantage estimator add to them on the way to the update."""
+    """B scored replies, and what learner and advantage estimator add to them on the way to the update."""
 
     rollouts: Sequence[Rollout]
     scores: Sequence[Score]
@@ -76,7 +78,7 @@ class Batch:
     truncated: Tensor  # [B] bool
 
     old_logprobs: Tensor | None = None
-    """[B, T]; None where the first optimiser step takes them from its own forward pass."""
+    """[B, T]; a row is NaN until the first optimiser step fills it in from its own forward pass."""
     ref_logprobs: Tensor | None = None  # [B, T]
     values: Tensor | None = None  # [B, T]; values[:, t] is read where the logits that sampled token t are
     bootstrap_values: Tensor | None = None  # [B]; the value at the last token of a truncated reply, else 0
@@ -97,6 +99,8 @@ class OptimizerStep:
     minibatch: int
     rows: Tensor  # [b] int64, which replies of the batch
     logprobs: Tensor  # [b, T]
+    clip: ClipState
+    """[b, T] ratio and clip state, from the call that computed the loss."""
     scalars: dict[str, float]
     """Losses, gradient norm and learning rate of this step."""
     applied: bool = True

@@ -1,0 +1,102 @@
+"""What each preset sets, what the built-in world sets, and other libraries' names for our keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+WORLD = "careless-adder"
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # InstructGPT's recipe (2203.02155): critic, GAE, KL to the reference in the reward.
+    "ppo": {
+        "algorithm.advantage": "gae",
+        "algorithm.whiten_advantages": True,
+        "kl.placement": "reward",
+        "kl.coefficient": 0.05,
+    },
+    "ppo-batch-mean": {"algorithm.advantage": "batch-mean"},
+    # DeepSeekMath (2402.03300).
+    "grpo": {
+        "algorithm.advantage": "group-standardized",
+        "algorithm.loss_normalization": "sequence",
+        "kl.placement": "loss",
+        "kl.estimator": "k3",
+        "kl.coefficient": 0.04,
+    },
+    # Back to basics (2402.14740): the KL is part of the reply's reward.
+    "rloo": {"algorithm.advantage": "leave-one-out", "kl.placement": "reward", "kl.coefficient": 0.05},
+    # 2503.20783: neither the group's deviation nor the reply's length divides.
+    "dr-grpo": {"algorithm.advantage": "group-mean", "algorithm.loss_normalization": "constant"},
+    # 2503.14476.
+    "dapo": {
+        "algorithm.advantage": "group-standardized",
+        "algorithm.clip_high": 0.28,
+        "algorithm.dynamic_sampling": 3,
+        "algorithm.overlong_share": 0.2,
+    },
+    # 2507.18071: the ratio is a geometric mean, hence the narrow range.
+    "gspo": {
+        "algorithm.advantage": "group-standardized",
+        "algorithm.ratio_level": "sequence",
+        "algorithm.clip_low": 3e-4,
+        "algorithm.clip_high": 4e-4,
+        "algorithm.loss_normalization": "sequence",
+    },
+    # MiniMax-M1 (2506.13585): weights are capped from above only, here at 5.
+    "cispo": {
+        "algorithm.advantage": "group-standardized",
+        "algorithm.surrogate": "cispo",
+        "algorithm.clip_low": None,
+        "algorithm.clip_high": 4.0,
+    },
+    # 2501.03262.
+    "reinforce++": {
+        "algorithm.advantage": "global-normalized",
+        "kl.placement": "reward",
+        "kl.coefficient": 0.01,
+    },
+}
+
+WORLD_DEFAULTS: dict[str, Any] = {
+    "run.steps": 40,
+    "run.threads": 1,
+    "algorithm.preset": "ppo-batch-mean",
+    "sampling.max_new_tokens": 5,
+    "optimizer.learning_rate": 1e-3,
+    "optimizer.max_grad_norm": None,
+    "optimizer.reset": "batch",
+    "critic.learning_rate": 1e-3,
+}
+"""Set beneath the preset when `model.path` is the built-in world's model."""
+
+
+def _both_sides(value: float) -> dict[str, Any]:
+    return {"algorithm.clip_low": value, "algorithm.clip_high": value}
+
+
+def _kl(placement: str, estimator: str, value: float) -> dict[str, Any]:
+    if not value:
+        return {"kl.placement": "none"}
+    return {"kl.placement": placement, "kl.estimator": estimator, "kl.coefficient": value}
+
+
+ALIASES: dict[str, Any] = {
+    "epsilon": _both_sides,
+    "cliprange": _both_sides,
+    "epsilon_high": "algorithm.clip_high",
+    "num_ppo_epochs": "algorithm.epochs",
+    "num_iterations": "algorithm.epochs",
+    "num_generations": "algorithm.replies_per_prompt",
+    "lam": "algorithm.lam",
+    "cliprange_value": "critic.value_clip",
+    "beta": lambda value: _kl("loss", "k3", value),
+    "kl_coef": lambda value: _kl("reward", "k1", value),
+}
+"""TRL's spelling -> our key, or a function from the value to our keys."""
+
+REFUSED: dict[str, str] = {
+    "vf_coef": (
+        "the critic has its own optimiser, so its loss needs no weight beside the policy's: set "
+        "critic.learning_rate instead"
+    ),
+}

@@ -1,0 +1,164 @@
+"""From a YAML file, a preset and the command line to one validated config."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from taut.config.presets import ALIASES, PRESETS, REFUSED, WORLD, WORLD_DEFAULTS
+from taut.config.schema import Config, SFTConfig
+
+AnyConfig = TypeVar("AnyConfig", Config, SFTConfig)
+
+
+def leaf_fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields ("section.key", pydantic field) for every leaf of a config model, in order."""
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from leaf_fields(field.annotation, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Reads a config file. Raises ValueError where it is missing, not YAML, or not a mapping."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"config file {path} does not exist")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"config file {path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise ValueError(
+            f"config file {path} must map section names to keys, not hold a {type(content).__name__}"
+        )
+    return content
+
+
+def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} -> {"a.b": 1}; keys that are dotted already stay."""
+    flat: dict[str, Any] = {}
+    for key, value in nested.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{key}."))
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
+    """["--a.b", "1", "--c=x"] -> {"a.b": 1, "c": "x"}; values are read as YAML scalars."""
+    flat: dict[str, Any] = {}
+    rest = list(arguments)
+    while rest:
+        flag = rest.pop(0)
+        if not flag.startswith("--"):
+            raise ValueError(f"unexpected argument {flag!r}; keys are set as --section.key value")
+        key, equals, text = flag[2:].partition("=")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise ValueError(f"--{key} has no value; keys are set as --section.key value")
+            text = rest.pop(0)
+        flat[key.replace("-", "_")] = parse_value(text)
+    return flat
+
+
+def parse_value(text: str) -> Any:
+    """One scalar as YAML reads it; text that is no YAML stands for itself."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return value if isinstance(value, (str, int, float, bool, type(None))) else text
+
+
+def resolve(*layers: Mapping[str, Any], kind: type[AnyConfig] = Config) -> tuple[AnyConfig, list[str]]:  # type: ignore[assignment]
+    """Merges explicit settings over the preset, the world's defaults and the general defaults.
+
+    Later layers win. Each is nested or dotted. Returns the config and notes on translated spellings.
+    Raises ValueError naming every unknown key with the nearest known one, and every value out of range.
+    """
+    notes: list[str] = []
+    explicit: dict[str, Any] = {}
+    for layer in layers:
+        explicit.update(_translate(flatten(layer), kind, notes))
+    known = dict(leaf_fields(kind))
+    world = WORLD_DEFAULTS if explicit.get("model.path", WORLD) == WORLD and kind is Config else {}
+    preset_name = explicit.get("algorithm.preset", world.get("algorithm.preset", "ppo"))
+    preset = PRESETS.get(preset_name, {}) if isinstance(preset_name, str) and kind is Config else {}
+    _refuse_unknown([key for key in explicit if key not in known], known)
+    nested: dict[str, Any] = {}
+    for key, value in {**world, **preset, **explicit}.items():
+        section, _, leaf = key.rpartition(".")
+        (nested.setdefault(section, {}) if section else nested)[leaf] = value
+    try:
+        return kind.model_validate(nested), notes
+    except ValidationError as error:
+        raise ValueError("\n".join(_in_words(problem) for problem in error.errors())) from error
+
+
+def to_yaml(config: BaseModel) -> str:
+    return yaml.safe_dump(config.model_dump(), sort_keys=False, allow_unicode=True)
+
+
+def _translate(flat: dict[str, Any], kind: type[BaseModel], notes: list[str]) -> dict[str, Any]:
+    """Replaces TRL's spellings by ours, wherever in the file they stand; an exact name of ours wins."""
+    known = dict(leaf_fields(kind))
+    ours: dict[str, Any] = {}
+    translated: dict[str, Any] = {}
+    for key, value in flat.items():
+        name = key.rpartition(".")[2]
+        if key in known:
+            ours[key] = value
+        elif name in REFUSED:
+            raise ValueError(f"{key} is not a setting here: {REFUSED[name]}")
+        elif name in ALIASES and kind is Config:
+            alias = ALIASES[name]
+            keys = {alias: value} if isinstance(alias, str) else alias(value)
+            notes.append(f"{key} is written {', '.join(f'{k}: {_show(v)}' for k, v in keys.items())} here")
+            # `epsilon` sets both sides, so the one-sided spelling must come later.
+            translated = {**translated, **keys} if isinstance(alias, str) else {**keys, **translated}
+        else:
+            ours[key] = value
+    return {**translated, **ours}
+
+
+def _refuse_unknown(unknown: list[str], known: Mapping[str, Any]) -> None:
+    if not unknown:
+        return
+    lines = []
+    sections = {key.partition(".")[0] for key in known if "." in key}
+    for key in unknown:
+        if key in sections:
+            lines.append(f"{key} is a section: set keys inside it, such as {key}.{_first_leaf(key, known)}")
+            continue
+        same_leaf = [k for k in known if k.rpartition(".")[2] == key.rpartition(".")[2]]
+        near = same_leaf or difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        near = near or [
+            k for k in known if difflib.get_close_matches(key, [k.rpartition(".")[2]], cutoff=0.7)
+        ]
+        lines.append(
+            f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else "; see taut train --help")
+        )
+    raise ValueError("\n".join(lines))
+
+
+def _first_leaf(section: str, known: Mapping[str, Any]) -> str:
+    return next(key for key in known if key.startswith(f"{section}.")).partition(".")[2]
+
+
+def _in_words(problem: Any) -> str:
+    key = ".".join(
+        str(part) for part in problem["loc"] if not str(part).startswith(("constrained", "float", "int"))
+    )
+    return f"{key} = {_show(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+
+
+def _show(value: Any) -> str:
+    return "null" if value is None else str(value)

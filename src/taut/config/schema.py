@@ -1,0 +1,240 @@
+"""Every setting of a run: its name, its meaning, its unit, its default.
+
+Defaults are those for a pretrained model; `presets.py` holds the algorithm presets and what the built-in world
+sets instead. Help pages and forms are made from the descriptions here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+AdvantageName = Literal[
+    "gae", "batch-mean", "group-mean", "group-standardized", "leave-one-out", "global-normalized", "reward"
+]
+PresetName = Literal[
+    "ppo", "ppo-batch-mean", "grpo", "rloo", "dr-grpo", "dapo", "gspo", "cispo", "reinforce++"
+]
+KLEstimatorName = Literal["k1", "k2", "k3", "k3-straight-through", "k3-weighted"]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+PositiveInt = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Section(BaseModel):
+    """Unknown keys are errors and values are final."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class RunConfig(Section):
+    name: str | None = None
+    """Directory name under `run.root`; made from date and time when not given."""
+    root: str = "runs"
+    """Directory that holds the run directories."""
+    seed: Count = 0
+    """Seed of the data order, the sampling noise and, in the built-in world, the model."""
+    steps: PositiveInt = 100
+    """Steps of the loop: batches sampled and trained on."""
+    threads: PositiveInt | None = None
+    """CPU threads torch uses; when not given, torch's choice (1 in the world: its model is too small for more)."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the models live; `auto` takes CUDA where there is one."""
+
+
+class ModelConfig(Section):
+    path: str = "careless-adder"
+    """Folder or hub id of a transformers causal language model, or `careless-adder`, the built-in world's."""
+    gguf_file: str | None = None
+    """File inside `model.path` when the weights are GGUF."""
+
+
+class DataConfig(Section):
+    path: str = "careless-adder"
+    """JSONL file with one prompt a line, or `careless-adder`, the built-in world's sums."""
+    eval_path: str | None = None
+    """JSONL file of held-out prompts; without it nothing is evaluated (the world brings its own)."""
+    prompt_column: str = "prompt"
+    """Column that holds the prompt."""
+    completion_column: str = "completion"
+    """Column that holds the reply to learn from in `taut sft`."""
+    limit: PositiveInt | None = None
+    """Train on the first so many rows only; when not given, all (in the world, its 80 RL prompts)."""
+    max_prompt_tokens: PositiveInt = 1024
+    """A longer prompt is an error, in tokens."""
+
+
+class SamplingConfig(Section):
+    max_new_tokens: PositiveInt = 256
+    """Longest reply, in tokens."""
+    temperature: Positive = 1.0
+    """Softmax temperature, the same on every side of the ratio."""
+    top_k: Count = 0
+    """Sample among the k likeliest tokens only; 0 is off."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Sample among the likeliest tokens that hold this probability mass; 1 is off."""
+    min_p: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Sample only tokens at least this share as likely as the likeliest; 0 is off."""
+    max_sequences: PositiveInt = 256
+    """Replies decoded at once."""
+
+
+class AlgorithmConfig(Section):
+    preset: PresetName = "ppo"
+    """Named set of values for the keys below; keys given beside it win."""
+    prompts_per_step: PositiveInt = 8
+    """Distinct prompts in a batch."""
+    replies_per_prompt: PositiveInt = 8
+    """Replies sampled for each prompt (the group size G)."""
+    epochs: PositiveInt = 4
+    """Passes over each batch."""
+    minibatches: PositiveInt = 1
+    """Optimiser steps an epoch; the batch is cut into so many equal parts."""
+    advantage: AdvantageName = "gae"
+    """How rewards become advantages; `gae` holds a critic, `reward` uses no baseline."""
+    whiten_advantages: bool = False
+    """Scale the advantages of a batch to mean 0 and standard deviation 1, over its trained tokens."""
+    surrogate: Literal["clipped", "cispo"] = "clipped"
+    """`clipped` is PPO's objective; `cispo` caps the weight and keeps the gradient."""
+    ratio_level: Literal["token", "sequence"] = "token"
+    """One ratio a token, or one a reply: the geometric mean of its tokens' (GSPO)."""
+    clip_low: Share | None = 0.2
+    """ε below 1; null leaves that side open."""
+    clip_high: NonNegative | None = 0.2
+    """ε above 1; null leaves that side open."""
+    dual_clip: Annotated[float, Field(gt=1)] | None = None
+    """Bound c > 1 on the ratio of tokens with a negative advantage; null is off."""
+    loss_normalization: Literal["token", "sequence", "constant"] = "token"
+    """Mean over tokens, mean over replies of token means, or sum over a constant `max_new_tokens`."""
+    entropy_coefficient: NonNegative = 0.0
+    """Weight of the entropy bonus."""
+    target_kl: Positive | None = None
+    """Stop a batch's updates once its KL from the old policy (k3, nats a token) exceeds this."""
+    gamma: Share = 1.0
+    """Discount a token (`gae` only)."""
+    lam: Share = 0.95
+    """λ of GAE for the policy's advantages."""
+    lam_critic: Share | None = None
+    """λ of GAE for the critic's targets; when not given, `lam`."""
+    lam_length_alpha: Positive | None = None
+    """α of the length-adaptive λ = 1 - 1/(α · length), which replaces `lam`; null is off."""
+    importance: Literal["none", "truncate", "mask"] = "none"
+    """Correction for the gap between sampler and learner: weights π_old/π_behavior, capped or masked."""
+    importance_cap: Annotated[float, Field(gt=1)] = 2.0
+    """Cap of those weights; `mask` drops tokens outside [1/cap, cap]."""
+    dynamic_sampling: Count = 0
+    """How often groups whose rewards are all equal are sampled again with other prompts; 0 is off (DAPO)."""
+    overlong_share: Share = 0.0
+    """Last share of `max_new_tokens` over which a length penalty grows from 0 to -1; 0 is off (DAPO)."""
+
+
+class KLConfig(Section):
+    placement: Literal["none", "reward", "loss"] = "none"
+    """Where the KL to the frozen reference acts; `none` holds no reference."""
+    coefficient: NonNegative = 0.05
+    """β, the KL's weight (its first value under the adaptive controller)."""
+    estimator: KLEstimatorName = "k1"
+    """Estimator of the KL; in the loss `k1` has no useful gradient and is refused."""
+    controller: Literal["fixed", "adaptive"] = "fixed"
+    """Whether β follows `kl.target`."""
+    target: Positive = 6.0
+    """KL a reply that the adaptive controller steers to, in nats."""
+    horizon: Positive = 10000.0
+    """Replies over which the adaptive controller reacts."""
+
+
+class CriticConfig(Section):
+    path: str | None = None
+    """Folder the critic's backbone starts from; when not given, a copy of the policy's."""
+    learning_rate: Positive = 1e-5
+    """Step size of the critic's own optimiser."""
+    warmup_steps: Count = 0
+    """Steps of the loop in which only the critic learns."""
+    value_clip: Positive | None = None
+    """Bound on how far a value may move from the old one in a batch; null is off."""
+    normalize_values: bool = False
+    """Let the critic predict returns scaled by their running mean and standard deviation."""
+
+
+class OptimizerConfig(Section):
+    learning_rate: Positive = 1e-6
+    """Step size of the policy's AdamW."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Course of the learning rate after the warm-up, down to 0 at the last step."""
+    warmup_steps: Count = 0
+    """Steps over which the learning rate rises linearly."""
+    beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """Decay of AdamW's first moment."""
+    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    """Decay of AdamW's second moment."""
+    weight_decay: NonNegative = 0.0
+    """AdamW's weight decay."""
+    max_grad_norm: Positive | None = 1.0
+    """Gradients are scaled down to this norm; null is off."""
+    reset: Literal["never", "batch"] = "never"
+    """`batch` starts every batch with fresh optimiser moments."""
+
+
+class LearnerConfig(Section):
+    micro_batch_tokens: PositiveInt = 8192
+    """Most tokens, pads included, in one forward pass (a longer sequence goes alone)."""
+
+
+class EvalConfig(Section):
+    every: Count = 5
+    """Steps of the loop between evaluations on held-out prompts; 0 evaluates at the end only."""
+    samples: PositiveInt = 4
+    """Replies sampled for each held-out prompt."""
+    limit: PositiveInt | None = None
+    """Evaluate on the first so many held-out prompts only."""
+
+
+class StoreConfig(Section):
+    keep_newest: PositiveInt = 20
+    """Newest batches kept whole."""
+    keep_every: PositiveInt = 50
+    """Of the older batches, every so many steps one is kept whole."""
+    max_gb: Positive = 5.0
+    """Bound on the space of whole batches, in 10⁹ bytes."""
+    final_pass: bool = False
+    """Record one more pass after a batch's last optimiser step."""
+
+
+class Config(Section):
+    """A run of `taut train`."""
+
+    run: RunConfig = RunConfig()
+    model: ModelConfig = ModelConfig()
+    data: DataConfig = DataConfig()
+    reward: str = "exact-match"
+    """Reward function, `file.py:function` or `module:function`; `exact-match` compares with column `answer`."""
+    sampling: SamplingConfig = SamplingConfig()
+    algorithm: AlgorithmConfig = AlgorithmConfig()
+    kl: KLConfig = KLConfig()
+    critic: CriticConfig = CriticConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    learner: LearnerConfig = LearnerConfig()
+    eval: EvalConfig = EvalConfig()
+    store: StoreConfig = StoreConfig()
+
+
+class SFTSettings(Section):
+    batch_size: PositiveInt = 32
+    """Examples in an optimiser step."""
+    output: str = "sft-model"
+    """Folder the fine-tuned model is saved to; it must not exist."""
+
+
+class SFTConfig(Section):
+    """A run of `taut sft`."""
+
+    run: RunConfig = RunConfig()
+    model: ModelConfig = ModelConfig()
+    data: DataConfig = DataConfig()
+    sft: SFTSettings = SFTSettings()
+    optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2e-5)
+    learner: LearnerConfig = LearnerConfig()
