@@ -1,0 +1,108 @@
+"""Between Python objects and database cells: blobs, text, strict JSON, and a reply's row, both ways."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from taut.store.record import TOKEN_COLUMNS, ReplyRecord
+
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+REPLY_COLUMNS = (
+    *("prompt_index", "prompt_group", "sample", "version", "prompt_text", "prompt_ids"),
+    *("text", "ids", "mask", "reward", "terms", "finish_reason", "bootstrap_value"),
+    *TOKEN_COLUMNS,
+)
+"""The order in which `reply_to_row` writes and `reply_from_row` reads."""
+
+
+def to_json(value: Any) -> str:
+    """Strict JSON. Numbers it cannot hold are written as the strings "NaN", "Infinity" and "-Infinity"."""
+    return json.dumps(_mark_non_finite(value), allow_nan=False)
+
+
+def from_json(text: str) -> Any:
+    """The inverse of `to_json`; a string that spells one of its three marks comes back as that number."""
+    return _unmark_non_finite(json.loads(text))
+
+
+def to_text(text: str) -> str:
+    """`text` as UTF-8 can hold it: a lone surrogate becomes "?". All else, NUL included, stays."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def floats_to_blob(values: np.ndarray) -> bytes:
+    return np.asarray(values, dtype="<f4").tobytes()
+
+
+def floats_from_blob(blob: bytes) -> np.ndarray:
+    return np.frombuffer(blob, dtype="<f4")
+
+
+def reply_to_row(reply: ReplyRecord) -> tuple[Any, ...]:
+    """The cells of REPLY_COLUMNS."""
+    length = len(reply.ids)
+    assert len(reply.mask) == length, f"mask has {len(reply.mask)} entries, the reply {length} tokens"
+    return (
+        *(int(reply.prompt_index), int(reply.group), int(reply.sample), int(reply.version)),
+        *(to_text(reply.prompt_text), _ints_to_blob(reply.prompt_ids)),
+        *(to_text(reply.text), _ints_to_blob(reply.ids), np.asarray(reply.mask, dtype=bool).tobytes()),
+        *(float(reply.reward), to_json(reply.terms), reply.finish_reason, reply.bootstrap_value),
+        *(_token_blob(reply, column) for column in TOKEN_COLUMNS),
+    )
+
+
+def reply_from_row(row: Sequence[Any]) -> ReplyRecord:
+    """The inverse of `reply_to_row`. Arrays are read-only views of what SQLite returned."""
+    cells = dict(zip(REPLY_COLUMNS, row, strict=True))
+    for column in TOKEN_COLUMNS:
+        cells[column] = None if cells[column] is None else floats_from_blob(cells[column])
+    cells["group"] = cells.pop("prompt_group")
+    cells["prompt_ids"] = np.frombuffer(cells["prompt_ids"], dtype="<i4")
+    cells["ids"] = np.frombuffer(cells["ids"], dtype="<i4")
+    cells["mask"] = np.frombuffer(cells["mask"], dtype=bool)
+    cells["reward"] = number(cells["reward"])
+    cells["terms"] = from_json(cells["terms"])
+    return ReplyRecord(**cells)
+
+
+def number(cell: float | None) -> float:
+    """A REAL cell as a float: SQLite holds infinities, but stores NaN as NULL."""
+    return math.nan if cell is None else cell
+
+
+def _token_blob(reply: ReplyRecord, column: str) -> bytes | None:
+    values = getattr(reply, column)
+    if values is None:
+        return None
+    assert len(values) == len(reply.ids), f"{column} has {len(values)} entries for {len(reply.ids)} tokens"
+    return floats_to_blob(values)
+
+
+def _ints_to_blob(values: Any) -> bytes:
+    return np.asarray(values, dtype="<i4").tobytes()
+
+
+def _mark_non_finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _mark_non_finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mark_non_finite(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return _mark_non_finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _unmark_non_finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unmark_non_finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unmark_non_finite(item) for item in value]
+    return _NON_FINITE.get(value, value) if isinstance(value, str) else value

@@ -1,0 +1,81 @@
+"""A folder of runs: list them, find one, name a new one."""
+
+from __future__ import annotations
+
+import difflib
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from taut.store.run import Run
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One line of a list of runs."""
+
+    name: str
+    status: str
+    """As `Run.status`; unreadable where the store is damaged or of a newer Taut."""
+    created: float = 0.0
+    """Seconds since the epoch."""
+    steps: int = 0
+    reward: float | None = None
+    """The last `reward/mean`."""
+    accuracy: float | None = None
+    """The last `eval/accuracy`."""
+
+
+def list_runs(root: Path | str) -> list[RunSummary]:
+    """The runs directly in `root`, oldest first; none where `root` does not exist."""
+    summaries = [_summary(path.parent) for path in Path(root).glob("*/run.db")]
+    return sorted(summaries, key=lambda summary: (summary.created, summary.name))
+
+
+def find_run(root: Path | str, name_or_path: Path | str) -> Run:
+    """The run of that name in `root`, or in that directory.
+
+    Raises:
+        ValueError: there is none, with the nearest name; or it cannot be read.
+    """
+    for directory in (Path(root) / name_or_path, Path(name_or_path)):
+        if (directory / "run.db").is_file():
+            return Run.open(directory)
+    names = [summary.name for summary in list_runs(root)]
+    nearest = difflib.get_close_matches(str(name_or_path), names, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else "`taut runs` lists what there is"
+    raise ValueError(f"no run {str(name_or_path)!r} in {str(root)!r}: {hint}")
+
+
+def new_run_directory(root: Path | str, name: str | None = None) -> Path:
+    """A directory in `root` that does not exist yet, for `RunWriter.create` to make.
+
+    Without a `name` it is date, time and a random suffix.
+
+    Raises:
+        ValueError: `name` is taken, or is not a plain folder name.
+    """
+    if name is None:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    directory = Path(root) / name
+    if name in ("", ".", "..") or directory.parent != Path(root):
+        raise ValueError(f"run name {name!r} is not a plain folder name: leave out slashes")
+    if directory.exists():
+        raise ValueError(f"run {name!r} exists in {str(root)!r}: choose another name, or leave the name out")
+    return directory
+
+
+def _summary(directory: Path) -> RunSummary:
+    try:
+        run = Run.open(directory)
+    except ValueError:
+        return RunSummary(name=directory.name, status="unreadable")
+    return RunSummary(
+        name=directory.name,
+        status=run.status,
+        created=run.created,
+        steps=run.step_count,
+        reward=run.last("reward/mean"),
+        accuracy=run.last("eval/accuracy"),
+    )
