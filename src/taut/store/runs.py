@@ -58,9 +58,9 @@ def new_run_directory(root: Path | str, name: str | None = None) -> Path:
     """
     if name is None:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-    directory = Path(root) / name
-    if name in ("", ".", "..") or directory.parent != Path(root):
+    if name in ("", "..") or name != Path(name).name:
         raise ValueError(f"run name {name!r} is not a plain folder name: leave out slashes")
+    directory = Path(root) / name
     if directory.exists():
         raise ValueError(f"run {name!r} exists in {str(root)!r}: choose another name, or leave the name out")
     return directory

@@ -1,0 +1,99 @@
+"""Exports are read again by the formats' own readers."""
+
+import json
+import math
+import sys
+
+import pytest
+from made_up import CONFIG, make_run, make_step
+
+from taut.store import Run, RunWriter, StepRecord
+from taut.store.export import export_run
+
+
+def read_jsonl(path):
+    return [json.loads(line, parse_constant=pytest.fail) for line in path.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run.open(make_run(tmp_path / "run"))
+
+
+def check_tables(run, scalars, replies, tokens):
+    assert scalars == run.scalars()
+    assert len(replies) == 3 * 4
+    assert replies[5]["step"] == 2
+    assert (replies[5]["reply"], replies[5]["text"], replies[5]["reward"]) == (1, "46;", 1.0)
+    assert replies[5]["bootstrap_value"] is None
+    assert dict(replies[5]["terms"]) == {"exact": 0.1, "format": 1.0}
+    assert len(tokens) == 3 * 13
+    given = make_step(1)
+    token = tokens[4]  # the second token of the second reply, which optimiser steps 1 and 3 saw
+    assert (token["step"], token["reply"], token["position"]) == (1, 1, 1)
+    assert token["id"] == given.replies[1].ids[1]
+    assert token["old_logprob"] == given.replies[1].old_logprobs[1]
+    assert token["ref_logprob"] is None
+    assert token["seen_at"] == [1, 3]
+    assert token["logprobs"] == [given.optimizer_steps[number].logprobs[0][1] for number in (1, 3)]
+
+
+def test_jsonl(tmp_path, run):
+    export_run(run, tmp_path / "out", "jsonl")
+    check_tables(
+        run, *(read_jsonl(tmp_path / "out" / f"{t}.jsonl") for t in ("scalars", "replies", "tokens"))
+    )
+
+
+def test_parquet(tmp_path, run):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    export_run(run, tmp_path / "out", "parquet")
+    tables = [parquet.read_table(tmp_path / "out" / f"{t}.parquet") for t in ("scalars", "replies", "tokens")]
+    check_tables(run, *(table.to_pylist() for table in tables))
+
+
+def test_tensorboard(tmp_path, run):
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
+    export_run(run, tmp_path / "out", "tensorboard")
+    (file,) = (tmp_path / "out").iterdir()
+    events = [event for event in reader.EventFileLoader(str(file)).Load() if event.HasField("summary")]
+    assert [event.step for event in events] == [1, 2, 3]
+    values = {value.tag: value.tensor.float_val[0] for value in events[2].summary.value}
+    assert values == pytest.approx({"reward/mean": 0.03, "clip/binding": 0.07})
+
+
+def test_jsonl_is_strict(tmp_path):
+    step = make_step(1)
+    step.replies[0].text = "\0 \u2028 🙂"
+    step.replies[0].entropy[0] = math.nan
+    with RunWriter.create(tmp_path / "run", CONFIG, facts={}) as writer:
+        writer.append(StepRecord(1, {}, {"loss/policy": math.inf}, step.replies))
+    export_run(Run.open(tmp_path / "run"), tmp_path / "out", "jsonl")
+    assert read_jsonl(tmp_path / "out" / "scalars.jsonl") == [{"step": 1, "loss/policy": "Infinity"}]
+    assert read_jsonl(tmp_path / "out" / "replies.jsonl")[0]["text"] == "\0 \u2028 🙂"
+    assert read_jsonl(tmp_path / "out" / "tokens.jsonl")[0]["entropy"] == "NaN"
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet", "tensorboard"])
+def test_nothing_is_overwritten(tmp_path, run, format):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ValueError, match="out' exists and is not overwritten"):
+        export_run(run, tmp_path / "out", format)
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_unknown_format(tmp_path, run):
+    with pytest.raises(
+        ValueError, match="unknown export format 'csv': choose from jsonl, parquet, tensorboard"
+    ):
+        export_run(run, tmp_path / "out", "csv")
+
+
+@pytest.mark.parametrize(("format", "library"), [("parquet", "pyarrow"), ("tensorboard", "tensorboard")])
+def test_missing_library_names_the_extra(tmp_path, run, monkeypatch, format, library):
+    for module in [name for name in sys.modules if name.split(".")[0] == library]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf"pip install 'taut\[{format}\]'"):
+        export_run(run, tmp_path / "out", format)
+    assert not (tmp_path / "out").exists()
