@@ -74,8 +74,8 @@ def _center(rewards: Tensor, groups: Tensor, valid: Tensor) -> tuple[Tensor, Ten
     count = zeros.index_add(0, index, valid.double())
     mean = zeros.index_add(0, index, rewards) / count.clamp(min=1)
     centered = masked(rewards - mean[index], valid)
-    deviation = zeros.index_reduce(0, index, centered.abs(), "amax")
-    size = zeros.index_reduce(0, index, rewards.abs(), "amax")
+    deviation = zeros.scatter_reduce(0, index, centered.abs(), "amax")
+    size = zeros.scatter_reduce(0, index, rewards.abs(), "amax")
     # Equal rewards that were summed in another order differ by units in the last place of a float32.
     equal = deviation <= 4 * torch.finfo(torch.float32).eps * size
     return torch.where(equal[index], 0, centered), index, count
