@@ -47,12 +47,13 @@ def floats_from_blob(blob: bytes) -> np.ndarray:
 def reply_to_row(reply: ReplyRecord) -> tuple[Any, ...]:
     """The cells of REPLY_COLUMNS."""
     length = len(reply.ids)
+    bootstrap = None if reply.bootstrap_value is None else float(reply.bootstrap_value)
     assert len(reply.mask) == length, f"mask has {len(reply.mask)} entries, the reply {length} tokens"
     return (
         *(int(reply.prompt_index), int(reply.group), int(reply.sample), int(reply.version)),
         *(to_text(reply.prompt_text), _ints_to_blob(reply.prompt_ids)),
         *(to_text(reply.text), _ints_to_blob(reply.ids), np.asarray(reply.mask, dtype=bool).tobytes()),
-        *(float(reply.reward), to_json(reply.terms), reply.finish_reason, reply.bootstrap_value),
+        *(float(reply.reward), to_json(reply.terms), reply.finish_reason, bootstrap),
         *(_token_blob(reply, column) for column in TOKEN_COLUMNS),
     )
 

@@ -175,11 +175,18 @@ def _insert_step(db: sqlite3.Connection, record: StepRecord) -> None:
     size = sum(len(cell) for row in (*replies, *updates) for cell in row if isinstance(cell, bytes | str))
     batch_id = db.execute(
         "INSERT INTO batches (step, size, constants) VALUES (?, ?, ?)",
-        (record.step, size, to_json(record.constants)),
+        (int(record.step), size, to_json(record.constants)),
     ).lastrowid
     scalars = [(batch_id, name, float(value)) for name, value in record.scalars.items()]
     optimizer_steps = [
-        (batch_id, number, update.epoch, update.minibatch, update.applied, to_json(update.scalars))
+        (
+            batch_id,
+            number,
+            int(update.epoch),
+            int(update.minibatch),
+            bool(update.applied),
+            to_json(update.scalars),
+        )
         for number, update in enumerate(record.optimizer_steps)
     ]
     db.executemany("INSERT INTO scalars VALUES (?, ?, ?)", scalars)
