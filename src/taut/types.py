@@ -91,20 +91,40 @@ class Batch:
         return len(self.rollouts)
 
 
+Rows = list[int]
+"""Positions of replies in their batch."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a batch's updates are to do, fixed before any of them."""
+
+    step: int
+    """Step of the loop, from 1."""
+    minibatches: Sequence[Sequence[Rows]]
+    """minibatches[epoch][m] = the rows of one optimiser step; every row once an epoch."""
+    kl_coefficient: float = 0.0
+    """β of the KL to the reference in this batch."""
+
+    @property
+    def optimizer_steps(self) -> int:
+        return sum(len(epoch) for epoch in self.minibatches)
+
+
 @dataclass
 class OptimizerStep:
     """One minibatch of b replies, as seen just before its `optimizer.step()`."""
 
-    epoch: int
-    minibatch: int
-    rows: Tensor  # [b] int64, which replies of the batch
+    rows: Rows  # b of them, in the order of their micro-batches
     logprobs: Tensor  # [b, T]
     clip: ClipState
     """[b, T] ratio and clip state, from the call that computed the loss."""
-    scalars: dict[str, float]
-    """Losses, gradient norm and learning rate of this step."""
+    scalars: dict[str, float] = field(default_factory=dict)
+    """Losses, gradient norms and learning rates of this step."""
+    epoch: int = 0
+    minibatch: int = 0
     applied: bool = True
-    """False where no `optimizer.step()` was taken: every reply masked, or the target KL was reached."""
+    """False where the policy took no `optimizer.step()`: the target KL was exceeded, or the critic warms up."""
 
 
 @dataclass
@@ -113,6 +133,6 @@ class Trace:
 
     steps: list[OptimizerStep]
     old_logprobs: Tensor  # [B, T]
-    entropy: Tensor  # [B, T], at the start of the batch's updates
+    entropy: Tensor  # [B, T], of the policy at `old_logprobs`
     skipped: int = 0
-    """Scheduled optimiser steps that were not taken."""
+    """Scheduled optimiser steps that were not taken: every reply masked, or the target KL exceeded."""

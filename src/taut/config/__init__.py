@@ -3,28 +3,16 @@
 from taut.config.check import check
 from taut.config.presets import PRESETS, WORLD
 from taut.config.resolve import leaf_fields, parse_flags, parse_value, read_yaml, resolve, to_yaml
-from taut.config.schema import (
-    AlgorithmConfig,
-    Config,
-    CriticConfig,
-    KLConfig,
-    ModelConfig,
-    OptimizerConfig,
-    SamplingConfig,
-    SFTConfig,
-)
+from taut.config.schema import AlgorithmConfig, Config, ModelConfig, OptimizerConfig, SFTConfig
 
 __all__ = [
     "PRESETS",
     "WORLD",
     "AlgorithmConfig",
     "Config",
-    "CriticConfig",
-    "KLConfig",
     "ModelConfig",
     "OptimizerConfig",
     "SFTConfig",
-    "SamplingConfig",
     "check",
     "leaf_fields",
     "parse_flags",

@@ -70,6 +70,30 @@ WORLD_DEFAULTS: dict[str, Any] = {
 """Set beneath the preset when `model.path` is the built-in world's model."""
 
 
+def fill_in(explicit: dict[str, Any]) -> dict[str, Any]:
+    """Lays nested explicit settings over the preset they name and, for the world's model, the world's defaults."""
+    nested = {key: _as_dict(value) for key, value in explicit.items()}
+    model, algorithm = nested.get("model", {}), nested.get("algorithm", {})
+    if not isinstance(model, dict) or not isinstance(algorithm, dict):
+        return explicit  # the sections' own validation says what is wrong
+    beneath = dict(WORLD_DEFAULTS) if model.get("path", WORLD) == WORLD else {}
+    preset = algorithm.get("preset", beneath.get("algorithm.preset", "ppo"))
+    beneath |= PRESETS.get(preset, {}) if isinstance(preset, str) else {}
+    for key, value in beneath.items():
+        section, _, leaf = key.partition(".")
+        values = nested.setdefault(section, {})
+        if isinstance(values, dict):
+            values.setdefault(leaf, value)
+    return nested
+
+
+def _as_dict(value: Any) -> Any:
+    """A copy of a section as the keys that were given."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(exclude_unset=True)
+    return dict(value) if isinstance(value, dict) else value
+
+
 def _both_sides(value: float) -> dict[str, Any]:
     return {"algorithm.clip_low": value, "algorithm.clip_high": value}
 

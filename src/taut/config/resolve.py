@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from taut.config.presets import ALIASES, PRESETS, REFUSED, WORLD, WORLD_DEFAULTS
+from taut.config.presets import ALIASES, REFUSED
 from taut.config.schema import Config, SFTConfig
 
 AnyConfig = TypeVar("AnyConfig", Config, SFTConfig)
@@ -79,7 +79,7 @@ def parse_value(text: str) -> Any:
 
 
 def resolve(*layers: Mapping[str, Any], kind: type[AnyConfig] = Config) -> tuple[AnyConfig, list[str]]:  # type: ignore[assignment]
-    """Merges explicit settings over the preset, the world's defaults and the general defaults.
+    """Merges layers of explicit settings into one config.
 
     Later layers win. Each is nested or dotted. Returns the config and notes on translated spellings.
     Raises ValueError naming every unknown key with the nearest known one, and every value out of range.
@@ -89,12 +89,9 @@ def resolve(*layers: Mapping[str, Any], kind: type[AnyConfig] = Config) -> tuple
     for layer in layers:
         explicit.update(_translate(flatten(layer), kind, notes))
     known = dict(leaf_fields(kind))
-    world = WORLD_DEFAULTS if explicit.get("model.path", WORLD) == WORLD and kind is Config else {}
-    preset_name = explicit.get("algorithm.preset", world.get("algorithm.preset", "ppo"))
-    preset = PRESETS.get(preset_name, {}) if isinstance(preset_name, str) and kind is Config else {}
     _refuse_unknown([key for key in explicit if key not in known], known)
     nested: dict[str, Any] = {}
-    for key, value in {**world, **preset, **explicit}.items():
+    for key, value in explicit.items():
         section, _, leaf = key.rpartition(".")
         (nested.setdefault(section, {}) if section else nested)[leaf] = value
     try:

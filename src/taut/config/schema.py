@@ -6,9 +6,11 @@ sets instead. Help pages and forms are made from the descriptions here.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from taut.config.presets import fill_in
 
 AdvantageName = Literal[
     "gae", "batch-mean", "group-mean", "group-standardized", "leave-one-out", "global-normalized", "reward"
@@ -205,7 +207,7 @@ class StoreConfig(Section):
 
 
 class Config(Section):
-    """A run of `taut train`."""
+    """A run of `taut train`. Keys that are not given come from the preset, then the world, then the defaults."""
 
     run: RunConfig = RunConfig()
     model: ModelConfig = ModelConfig()
@@ -220,6 +222,11 @@ class Config(Section):
     learner: LearnerConfig = LearnerConfig()
     eval: EvalConfig = EvalConfig()
     store: StoreConfig = StoreConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, explicit: Any) -> Any:
+        return fill_in(explicit) if isinstance(explicit, dict) else explicit
 
 
 class SFTSettings(Section):

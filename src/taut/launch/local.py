@@ -1,0 +1,159 @@
+"""From a config to a run in this process."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+
+import torch
+import transformers
+from transformers import PreTrainedTokenizerBase
+
+import taut
+from taut.config import WORLD, Config, check, to_yaml
+from taut.launch.world import world_model_folder, world_tokenizer
+from taut.models.critic import Critic
+from taut.models.load import check_is_model, end_of_sequence_ids, load_model, load_tokenizer
+from taut.models.policy import Policy
+from taut.rollout.local import LocalSampler
+from taut.rollout.source import PromptSource
+from taut.store import RetentionPolicy, Run, RunWriter
+from taut.store.runs import new_run_directory
+from taut.tasks.adder import adder_world
+from taut.tasks.data import make_prompts, read_jsonl
+from taut.tasks.scorer import ExactMatch, FunctionScorer, Scorer, WithLengthPenalty, load_reward_function
+from taut.train.checkpoint import save_checkpoint
+from taut.train.learner import LocalLearner
+from taut.train.ppo import Observer, Parts, train_ppo
+from taut.types import Prompt
+
+
+def train(config: Config, observers: Sequence[Observer] = ()) -> Run:
+    """Trains as the config says and returns the finished run.
+
+    Everything cheap is checked before the weights load: contradictions, data, reward function, run name.
+    Raises ValueError for a user's mistake, and NonFiniteError before a step that would ruin the weights.
+    """
+    check(config)
+    directory = new_run_directory(config.run.root, config.run.name)
+    tokenizer = tokenizer_for(config)
+    prompts, held_out = load_prompts(config, tokenizer)
+    scorer = make_scorer(config)
+    scorer.check([*prompts, *held_out])
+
+    device = prepare_torch(config)
+    policy = load_policy(config, device)
+    check_lengths(policy, [*prompts, *held_out], config)
+    parts = Parts(
+        source=PromptSource(prompts, config.run.seed),
+        held_out=held_out,
+        sampler=make_sampler(policy, tokenizer, config),
+        scorer=scorer,
+        learner=LocalLearner(policy, make_critic(policy, config), tokenizer, config),
+    )
+    retention = RetentionPolicy(
+        config.store.keep_newest, config.store.keep_every, int(config.store.max_gb * 1e9)
+    )
+    with RunWriter.create(directory, to_yaml(config), machine_facts(device), retention) as store:
+        train_ppo(config, parts, store, observers)
+        save_checkpoint(parts.learner, directory / "checkpoints", config.run.steps)
+    return Run.open(directory)
+
+
+def tokenizer_for(config: Config) -> PreTrainedTokenizerBase:
+    if config.model.path == WORLD:
+        return world_tokenizer()
+    check_is_model(config.model.path, config.model.gguf_file)
+    return load_tokenizer(config.model.path, config.model.gguf_file)
+
+
+def load_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> tuple[list[Prompt], list[Prompt]]:
+    """Prompts to train on, and held-out ones. Raises ValueError where a batch needs more than there are."""
+    data = config.data
+    if data.path == WORLD:
+        world = adder_world(config.run.seed)
+        rows = world.demonstrated if data.limit else world.rl_prompts
+        held_out_rows, held_out_path, column = world.held_out, WORLD, "prompt"
+    else:
+        rows, column = read_jsonl(data.path), data.prompt_column
+        held_out_path = data.eval_path or ""
+        held_out_rows = read_jsonl(data.eval_path) if data.eval_path else []
+    rows = rows[: data.limit]
+    if len(rows) < config.algorithm.prompts_per_step:
+        raise ValueError(
+            f"{data.path} has {len(rows)} prompts and algorithm.prompts_per_step is "
+            f"{config.algorithm.prompts_per_step}: set it to {len(rows)} or less, or bring more prompts"
+        )
+    limit = data.max_prompt_tokens
+    prompts = make_prompts(rows, tokenizer, column, limit, data.path)
+    return prompts, make_prompts(held_out_rows, tokenizer, column, limit, held_out_path)
+
+
+def make_scorer(config: Config) -> Scorer:
+    scorer: Scorer
+    if config.reward == "exact-match":
+        scorer = ExactMatch()
+    else:
+        scorer = FunctionScorer(load_reward_function(config.reward), config.reward)
+    if config.algorithm.overlong_share:
+        scorer = WithLengthPenalty(scorer, config.sampling.max_new_tokens, config.algorithm.overlong_share)
+    return scorer
+
+
+def prepare_torch(config: Config) -> str:
+    """Seeds torch, sets its threads, and names the device. Raises ValueError where CUDA is asked for and absent."""
+    torch.manual_seed(config.run.seed)
+    if config.run.threads:
+        torch.set_num_threads(config.run.threads)
+    available = torch.cuda.is_available()
+    if config.run.device == "cuda" and not available:
+        raise ValueError("run.device = cuda, and torch finds no CUDA device here: set it to cpu or auto")
+    return "cuda" if available and config.run.device != "cpu" else "cpu"
+
+
+def load_policy(config: Config, device: str) -> Policy:
+    path = config.model.path
+    if path == WORLD:
+        path = str(world_model_folder(config.run.seed))
+    return Policy(load_model(path, config.model.gguf_file)).to(device)
+
+
+def make_critic(policy: Policy, config: Config) -> Critic | None:
+    if config.algorithm.advantage != "gae":
+        return None
+    if config.critic.path is None:
+        return Critic.from_policy(policy)
+    check_is_model(config.critic.path, None)
+    return Critic.from_policy(Policy(load_model(config.critic.path))).to(next(policy.parameters()).device)
+
+
+def make_sampler(policy: Policy, tokenizer: PreTrainedTokenizerBase, config: Config) -> LocalSampler:
+    end_ids = end_of_sequence_ids(policy.model, tokenizer)
+    return LocalSampler(policy, tokenizer, end_ids, config.sampling.max_sequences)
+
+
+def check_lengths(policy: Policy, prompts: Sequence[Prompt], config: Config) -> None:
+    """Raises ValueError where prompt and reply may outgrow the model's positions."""
+    positions = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
+    longest = max(len(prompt.ids) for prompt in prompts)
+    if positions is not None and longest + config.sampling.max_new_tokens > positions:
+        raise ValueError(
+            f"the longest prompt has {longest} tokens, and with sampling.max_new_tokens = "
+            f"{config.sampling.max_new_tokens} that is beyond the model's {positions} positions: "
+            f"set it to {max(0, positions - longest)} or less"
+        )
+
+
+def machine_facts(device: str) -> dict[str, object]:
+    """What else must be the same for a run to repeat bit for bit."""
+    return {
+        "taut": taut.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "platform": platform.platform(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": device,
+    }

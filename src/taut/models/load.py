@@ -1,0 +1,70 @@
+"""Causal language models and tokenizers from a folder, a hub id or a GGUF file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+
+
+def load_tokenizer(path: str, gguf_file: str | None = None) -> PreTrainedTokenizerBase:
+    """Raises ValueError where there is no tokenizer at `path`."""
+    try:
+        return AutoTokenizer.from_pretrained(path, gguf_file=gguf_file)
+    except (OSError, ValueError) as error:
+        raise ValueError(_not_loaded("tokenizer", path, error)) from error
+
+
+def load_model(path: str, gguf_file: str | None = None) -> Any:
+    """A float32 causal language model on the CPU, in eval mode. Raises ValueError where there is none."""
+    try:
+        model = AutoModelForCausalLM.from_pretrained(path, gguf_file=gguf_file, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        raise ValueError(_not_loaded("causal language model", path, error)) from error
+    return (_as_ordinary_model(model) if gguf_file else model).eval()
+
+
+def check_is_model(path: str, gguf_file: str | None) -> None:
+    """Raises ValueError before anything is loaded where `path` is a folder without a model's config."""
+    if Path(path).is_dir() and not gguf_file and not (Path(path) / "config.json").is_file():
+        if gguf := sorted(Path(path).glob("*.gguf")):
+            raise ValueError(
+                f"model.path {path} holds GGUF weights and no config.json: set model.gguf_file, to {gguf[0].name}"
+            )
+        raise ValueError(f"model.path {path} is not a model folder: it holds no config.json")
+
+
+def end_of_sequence_ids(model: Any, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+    """Every id that ends a reply: of the generation config, the model's config and the tokenizer."""
+    ids: set[int] = set()
+    for found in (
+        getattr(model.generation_config, "eos_token_id", None),
+        getattr(model.config, "eos_token_id", None),
+        tokenizer.eos_token_id,
+    ):
+        ids.update(found if isinstance(found, list | tuple) else [found] if found is not None else [])
+    return tuple(sorted(ids))
+
+
+def save_model(model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """A plain transformers folder that `AutoModelForCausalLM.from_pretrained` loads."""
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _as_ordinary_model(model: Any) -> Any:
+    """The same weights without the mark of their quantised origin, which would forbid saving them."""
+    config = AutoConfig.for_model(model.config.model_type, **model.config.to_dict())
+    if hasattr(config, "quantization_config"):
+        del config.quantization_config
+    ordinary = type(model)(config)
+    ordinary.load_state_dict(model.state_dict())
+    ordinary.generation_config = model.generation_config
+    return ordinary
+
+
+def _not_loaded(what: str, path: str, error: Exception) -> str:
+    reason = str(error).strip().splitlines()[0]
+    return f"no {what} could be loaded from model.path {path}: {reason}"

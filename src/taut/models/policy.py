@@ -1,0 +1,67 @@
+"""The policy: a causal language model whose forward returns token logprobs and entropy, never logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from taut.models.sequences import Sequences
+from taut.objective.logprobs import logits_from_hidden, token_logprobs
+
+
+class Policy(nn.Module):
+    """Wraps a transformers causal language model, whose backbone and LM head it calls apart.
+
+    The head is applied only at the positions that sampled a reply token, chunked over tokens, with the family's
+    head bias, logit scale (Cohere multiplies, Granite divides) and final softcap (Gemma).
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        # Dropout would make the ratio of unchanged weights differ from 1.
+        self.model = model.eval()
+        config = model.config
+        self.softcap: float | None = getattr(config, "final_logit_softcapping", None)
+        self.logit_scale: float = getattr(config, "logit_scale", None) or 1.0
+        if divisor := getattr(config, "logits_scaling", None):
+            self.logit_scale = 1.0 / divisor
+
+    @property
+    def backbone(self) -> nn.Module:
+        """The decoder without its LM head."""
+        return self.model.base_model
+
+    def forward(self, sequences: Sequences, temperature: float) -> tuple[Tensor, Tensor]:
+        """Logprobs and entropy, both [b, T] float32, of the reply tokens at a temperature; 0 in pads."""
+        # The last token of the longest sequence predicts nothing that was sampled.
+        output = self.backbone(input_ids=sequences.input_ids[:, :-1], use_cache=False)
+        mask = sequences.reply_mask
+        hidden = hidden_before_replies(output.last_hidden_state, sequences)
+        head = self.model.get_output_embeddings()
+        logprobs, entropy = token_logprobs(
+            hidden,
+            head.weight,
+            sequences.reply_ids[mask],
+            temperature=temperature,
+            bias=head.bias,
+            softcap=self.softcap,
+            logit_scale=self.logit_scale,
+        )
+        empty = torch.zeros(mask.shape, dtype=logprobs.dtype, device=mask.device)
+        return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
+
+    def next_token_logits(self, hidden: Tensor) -> Tensor:
+        """[b, V] float32 logits from the last hidden states [b, H], for the sampler."""
+        head = self.model.get_output_embeddings()
+        return logits_from_hidden(hidden, head.weight, head.bias, self.softcap, self.logit_scale).float()
+
+
+def hidden_before_replies(hidden: Tensor, sequences: Sequences) -> Tensor:
+    """[N, H]: of [b, L, H], the states whose logits sampled the N real reply tokens, row by row.
+
+    Token t of a reply that follows P prompt tokens was sampled at position P - 1 + t.
+    """
+    rows, offsets = sequences.reply_mask.nonzero(as_tuple=True)
+    return hidden[rows, sequences.prompt_lengths[rows] - 1 + offsets]

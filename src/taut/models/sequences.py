@@ -1,0 +1,50 @@
+"""Prompt + reply as the model is fed: right-padded, so that under a causal mask no real token ever sees a pad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+PAD_ID = 0
+"""Any valid id does: pads are never attended to and never read."""
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """b sequences of at most L tokens, whose replies have at most T tokens."""
+
+    input_ids: Tensor  # [b, L] int64
+    prompt_lengths: Tensor  # [b] int64
+    reply_lengths: Tensor  # [b] int64
+    reply_ids: Tensor  # [b, T] int64
+
+    @property
+    def reply_mask(self) -> Tensor:
+        """[b, T] bool, true at every real token of a reply."""
+        width = self.reply_ids.shape[1]
+        return torch.arange(width, device=self.reply_ids.device) < self.reply_lengths[:, None]
+
+
+def pad_sequences(
+    prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], device: str
+) -> Sequences:
+    """Lays out b prompts, each of one token or more, and their replies."""
+    prompt_lengths, reply_lengths = [len(p) for p in prompts], [len(r) for r in replies]
+    assert min(prompt_lengths) > 0, (
+        "a prompt holds at least one token: its logits sample the first reply token"
+    )
+    return Sequences(
+        input_ids=pad_ids([[*p, *r] for p, r in zip(prompts, replies, strict=True)], device),
+        prompt_lengths=torch.tensor(prompt_lengths, device=device),
+        reply_lengths=torch.tensor(reply_lengths, device=device),
+        reply_ids=pad_ids(replies, device),
+    )
+
+
+def pad_ids(rows: Sequence[Sequence[int]], device: str) -> Tensor:
+    """[b, longest] int64, right-padded."""
+    width = max(len(row) for row in rows)
+    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows], device=device)

@@ -1,0 +1,152 @@
+"""The sampler of one process: batched decoding with a KV cache, each prompt computed once for its group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedTokenizerBase
+
+from taut.models.policy import Policy
+from taut.models.sequences import pad_ids
+from taut.rollout.noise import uniform_noise
+from taut.rollout.sampling import Sampling, draw_tokens
+from taut.types import Prompt, Rollout
+
+
+class LocalSampler:
+    """Samples from the learner's own policy: its weights are shared, so there is nothing to load."""
+
+    def __init__(
+        self, policy: Policy, tokenizer: PreTrainedTokenizerBase, end_ids: Sequence[int], max_sequences: int
+    ) -> None:
+        self.policy = policy
+        self.tokenizer = tokenizer
+        self.device = str(next(policy.parameters()).device)
+        self.end_ids = torch.tensor(list(end_ids), device=self.device)
+        self.max_sequences = max_sequences
+        self.version = 0
+
+    def load_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
+        """Notes the version."""
+        self.version = version
+
+    @torch.no_grad()
+    def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
+        """`replies_per_prompt` replies to each prompt, side by side, `max_sequences` decoded at once."""
+        at_once = max(1, self.max_sequences // sampling.replies_per_prompt)
+        rollouts: list[Rollout] = []
+        for start in range(0, len(prompts), at_once):
+            rollouts += self._generate_together(prompts[start : start + at_once], sampling)
+        return rollouts
+
+    def _generate_together(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
+        decoding, hidden = self._prefill(prompts, sampling)
+        count = len(prompts) * sampling.replies_per_prompt
+        ids = torch.zeros(count, sampling.max_new_tokens, dtype=torch.long, device=self.device)
+        logprobs = torch.zeros(count, sampling.max_new_tokens, device=self.device)
+        lengths = torch.full((count,), sampling.max_new_tokens, device=self.device)
+        ended = torch.zeros(count, dtype=torch.bool, device=self.device)
+        for position in range(sampling.max_new_tokens):
+            rows = decoding.rows
+            noise = uniform_noise(
+                sampling.seed,
+                sampling.step,
+                decoding.prompts,
+                decoding.samples,
+                torch.full_like(rows, position),
+            )
+            logits = self.policy.next_token_logits(hidden)
+            ids[rows, position], logprobs[rows, position] = draw_tokens(logits, noise, sampling)
+            done = torch.isin(ids[rows, position], self.end_ids)
+            lengths[rows[done]] = position + 1
+            ended[rows[done]] = True
+            if done.all() or position + 1 == sampling.max_new_tokens:
+                break
+            if done.any():
+                decoding.keep(~done)
+            hidden = self._decode(decoding, ids[decoding.rows, position])
+        return self._to_rollouts(prompts, sampling, ids, logprobs, lengths.tolist(), ended.tolist())
+
+    def _prefill(self, prompts: Sequence[Prompt], sampling: Sampling) -> tuple[_Decoding, Tensor]:
+        """Computes each prompt once; returns the state of all its replies and the hidden states that start them."""
+        lengths = torch.tensor([len(prompt.ids) for prompt in prompts], device=self.device)
+        ids = pad_ids([prompt.ids for prompt in prompts], self.device)
+        cache = DynamicCache(config=self.policy.model.config)
+        output = self.policy.backbone(input_ids=ids, past_key_values=cache, use_cache=True)
+        last = output.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
+        replies = sampling.replies_per_prompt
+        cache.batch_repeat_interleave(replies)
+        indices = torch.tensor([prompt.index for prompt in prompts], device=self.device)
+        decoding = _Decoding(
+            cache=cache,
+            # Prompts are right-padded, so the pads lie between prompt and reply and must be masked.
+            attention_mask=(torch.arange(ids.shape[1], device=self.device) < lengths[:, None])
+            .long()
+            .repeat_interleave(replies, 0),
+            next_position=lengths.repeat_interleave(replies),
+            rows=torch.arange(len(prompts) * replies, device=self.device),
+            prompts=indices.repeat_interleave(replies),
+            samples=torch.arange(replies, device=self.device).repeat(len(prompts)),
+        )
+        return decoding, last.repeat_interleave(replies, 0)
+
+    def _decode(self, decoding: _Decoding, tokens: Tensor) -> Tensor:
+        """Feeds one token to every reply that goes on; returns the hidden states [b, H] of the next."""
+        ones = torch.ones_like(decoding.attention_mask[:, :1])
+        decoding.attention_mask = torch.cat([decoding.attention_mask, ones], 1)
+        output = self.policy.backbone(
+            input_ids=tokens[:, None],
+            attention_mask=decoding.attention_mask,
+            position_ids=decoding.next_position[:, None],
+            past_key_values=decoding.cache,
+            use_cache=True,
+        )
+        decoding.next_position = decoding.next_position + 1
+        return output.last_hidden_state[:, -1]
+
+    def _to_rollouts(
+        self,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        ids: Tensor,
+        logprobs: Tensor,
+        lengths: list[int],
+        ended: list[bool],
+    ) -> list[Rollout]:
+        all_ids, all_logprobs = ids.tolist(), logprobs.cpu().numpy()
+        replies = [tuple(row[:length]) for row, length in zip(all_ids, lengths, strict=True)]
+        texts = self.tokenizer.batch_decode([list(reply) for reply in replies], skip_special_tokens=True)
+        return [
+            Rollout(
+                prompt=prompts[row // sampling.replies_per_prompt],
+                sample=row % sampling.replies_per_prompt,
+                ids=reply,
+                text=texts[row],
+                behavior_logprobs=all_logprobs[row, : lengths[row]].copy(),
+                finish_reason="stop" if ended[row] else "length",
+                version=self.version,
+            )
+            for row, reply in enumerate(replies)
+        ]
+
+
+@dataclass
+class _Decoding:
+    """The b replies that are still being written."""
+
+    cache: Any
+    attention_mask: Tensor  # [b, tokens so far], 0 at the pads of prompts
+    next_position: Tensor  # [b]
+    rows: Tensor  # [b], which replies of the batch
+    prompts: Tensor  # [b], their prompts' indices
+    samples: Tensor  # [b], their numbers among the prompt's replies
+
+    def keep(self, alive: Tensor) -> None:
+        """Drops the replies that ended."""
+        self.cache.batch_select_indices(alive.nonzero()[:, 0])
+        self.attention_mask, self.next_position = self.attention_mask[alive], self.next_position[alive]
+        self.rows, self.prompts, self.samples = self.rows[alive], self.prompts[alive], self.samples[alive]

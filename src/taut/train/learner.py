@@ -1,0 +1,177 @@
+"""What the loop asks of whatever learns, and the learner of one process."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+
+from taut.config import Config
+from taut.models.critic import Critic
+from taut.models.load import save_model
+from taut.models.policy import Policy
+from taut.objective.value import ValueNormalizer
+from taut.train.batch import pad_width, sequence_lengths, sequences_of
+from taut.train.micro_batch import micro_batches
+from taut.train.optimizer import learning_rate_factor, make_optimizer, set_learning_rate
+from taut.train.update import critic_step, fill_unknown, policy_step, reset_moments
+from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
+
+
+class Learner(Protocol):
+    """Owns policy, critic, reference and their optimisers."""
+
+    def score(self, batch: Batch, schedule: Schedule) -> Batch:
+        """The batch with old and reference logprobs and values, as far as the schedule needs them now."""
+        ...
+
+    def update(self, batch: Batch, schedule: Schedule) -> Trace:
+        """All epochs and minibatches of the batch."""
+        ...
+
+    def weights(self) -> Mapping[str, Tensor]:
+        """The policy's weights, by name."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes the policy as a transformers folder, and the critic beside it."""
+        ...
+
+
+class LocalLearner:
+    """Holds everything on one device. A reference is held only for a KL, a critic only for GAE."""
+
+    def __init__(
+        self, policy: Policy, critic: Critic | None, tokenizer: PreTrainedTokenizerBase, config: Config
+    ) -> None:
+        self.config = config
+        self.policy = policy
+        self.critic = critic
+        self.tokenizer = tokenizer
+        self.device = str(next(policy.parameters()).device)
+        self.reference = None
+        if config.kl.placement != "none":
+            self.reference = copy.deepcopy(policy).requires_grad_(False)
+        rates = config.optimizer.learning_rate, config.critic.learning_rate
+        self.policy_optimizer = make_optimizer(policy.parameters(), config.optimizer, rates[0])
+        self.critic_optimizer = (
+            make_optimizer(critic.parameters(), config.optimizer, rates[1]) if critic else None
+        )
+        self.value_normalizer = ValueNormalizer() if critic and config.critic.normalize_values else None
+
+    @torch.no_grad()
+    def score(self, batch: Batch, schedule: Schedule) -> Batch:
+        """Adds `old_logprobs`, `ref_logprobs`, `values` and `bootstrap_values`.
+
+        Old logprobs of the first minibatch stay NaN where nothing needs them before the update: its own forward
+        pass will give them. Passes here are cut as the first epoch's will be, so that those that are made twice
+        agree bit for bit.
+        """
+        parts = [
+            (number, rows)
+            for number, minibatch in enumerate(schedule.minibatches[0])
+            for rows in micro_batches(
+                minibatch, sequence_lengths(batch), self.config.learner.micro_batch_tokens
+            )
+        ]
+        before_update = self.config.kl.placement == "reward"
+        old = [rows for number, rows in parts if number > 0 or before_update]
+        all_rows = [rows for _, rows in parts]
+        batch = replace(batch, old_logprobs=self._logprobs(self.policy, batch, old))
+        if self.reference is not None:
+            batch.ref_logprobs = self._logprobs(self.reference, batch, all_rows)
+        if self.critic is not None:
+            batch.values, batch.bootstrap_values = self._values(self.critic, batch, all_rows)
+        return batch
+
+    def update(self, batch: Batch, schedule: Schedule) -> Trace:
+        """Raises NonFiniteError before the weights are touched where a loss or gradient is not finite."""
+        self._start_batch(batch, schedule)
+        assert batch.old_logprobs is not None
+        trace = Trace([], batch.old_logprobs.clone(), torch.full(batch.reply_ids.shape, torch.nan))
+        for epoch, minibatches in enumerate(schedule.minibatches):
+            for number, rows in enumerate(minibatches):
+                step = self._optimizer_step(batch, rows, schedule, trace)
+                if step is None:
+                    trace.skipped += 1
+                    continue
+                step.epoch, step.minibatch = epoch, number
+                trace.steps.append(step)
+                if not step.applied and not self._warming_up(schedule):
+                    trace.skipped = schedule.optimizer_steps - sum(s.applied for s in trace.steps)
+                    return trace
+        return trace
+
+    def weights(self) -> Mapping[str, Tensor]:
+        return self.policy.model.state_dict()
+
+    def save(self, folder: Path) -> None:
+        save_model(self.policy.model, self.tokenizer, folder)
+        if self.critic is not None:
+            torch.save(self.critic.state_dict(), folder / "critic.pt")
+
+    def _start_batch(self, batch: Batch, schedule: Schedule) -> None:
+        factor = learning_rate_factor(schedule.step, self.config.run.steps, self.config.optimizer)
+        rates = self.config.optimizer.learning_rate, self.config.critic.learning_rate
+        for optimizer, rate in zip((self.policy_optimizer, self.critic_optimizer), rates, strict=True):
+            if optimizer is not None:
+                set_learning_rate(optimizer, rate * factor)
+                if self.config.optimizer.reset == "batch":
+                    reset_moments(optimizer)
+        if self.value_normalizer is not None:
+            assert self.critic is not None
+            assert batch.returns is not None
+            self.value_normalizer.update(batch.returns, batch.response_mask, self.critic.head)
+
+    def _optimizer_step(
+        self, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace
+    ) -> OptimizerStep | None:
+        step = policy_step(
+            self.policy,
+            None if self._warming_up(schedule) else self.policy_optimizer,
+            batch,
+            rows,
+            trace.old_logprobs,
+            trace.entropy,
+            self.config,
+            schedule,
+        )
+        if step is not None:
+            step.scalars["learning_rate"] = self.policy_optimizer.param_groups[0]["lr"]
+            if self.critic is not None:
+                assert self.critic_optimizer is not None
+                step.scalars |= critic_step(
+                    self.critic, self.critic_optimizer, self.value_normalizer, batch, rows, self.config
+                )
+        return step
+
+    def _warming_up(self, schedule: Schedule) -> bool:
+        return self.critic is not None and schedule.step <= self.config.critic.warmup_steps
+
+    def _logprobs(self, policy: Policy, batch: Batch, parts: list[Rows]) -> Tensor:
+        """[B, T] on the CPU, NaN in the rows that are in no part."""
+        logprobs = torch.full(batch.reply_ids.shape, torch.nan)
+        for rows in parts:
+            part, _ = policy(sequences_of(batch, rows, self.device), self.config.sampling.temperature)
+            fill_unknown(logprobs, rows, pad_width(part, logprobs.shape[1]))
+        return logprobs
+
+    def _values(self, critic: Critic, batch: Batch, parts: list[Rows]) -> tuple[Tensor, Tensor]:
+        """Values [B, T] in units of reward and, of truncated replies, the value after their last token [B]."""
+        values, bootstrap = torch.zeros(batch.reply_ids.shape), torch.zeros(batch.size)
+        for rows in parts:
+            part, at_end = critic(sequences_of(batch, rows, self.device))
+            if self.value_normalizer is not None:
+                part, at_end = (
+                    self.value_normalizer.denormalize(part),
+                    self.value_normalizer.denormalize(at_end),
+                )
+            values[rows] = pad_width(part, values.shape[1]).cpu()
+            bootstrap[rows] = at_end.cpu()
+        return values, torch.where(batch.truncated, bootstrap, 0.0)

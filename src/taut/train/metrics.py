@@ -1,0 +1,134 @@
+"""A step's scalars, from the whole batch and its trace. `docs/metrics.md` defines each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from taut.config import Config
+from taut.objective.kl import approximate_kl, token_kl
+from taut.objective.policy import cat_clip_states, clip_statistics, log_ratio
+from taut.objective.reduce import masked, masked_mean, masked_var
+from taut.objective.value import explained_variance
+from taut.train.timing import Stopwatch
+from taut.types import Batch, OptimizerStep, Trace
+
+Metrics = dict[str, float]
+_Found = dict[str, float | None]
+
+
+def step_metrics(batch: Batch, trace: Trace, config: Config) -> Metrics:
+    """Everything that is measured on a batch; a statistic with nothing to average is absent."""
+    found: _Found = {
+        **_reply_metrics(batch),
+        **_token_metrics(batch, trace),
+        **_reference_metrics(batch, trace, config),
+        **_critic_metrics(batch),
+        **_clip_metrics(trace),
+        **_optimizer_metrics(trace),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def time_metrics(watch: Stopwatch, batch: Batch) -> Metrics:
+    """Seconds of each phase, and reply tokens over all of them."""
+    times = {f"time/{phase}": seconds for phase, seconds in watch.seconds.items()}
+    return {**times, "time/step": watch.total, "rate/tokens": int(batch.reply_lengths.sum()) / watch.total}
+
+
+def _reply_metrics(batch: Batch) -> _Found:
+    everyone = torch.ones(batch.size, dtype=torch.bool)
+    variance = masked_var(batch.rewards, everyone)
+    terms = dict.fromkeys(name for score in batch.scores for name in score.terms)
+    return {
+        "reward/mean": batch.rewards.double().mean().item(),
+        "reward/std": None if variance is None else variance**0.5,
+        **{f"reward/{name}": _mean(s.terms[name] for s in batch.scores if name in s.terms) for name in terms},
+        "reply/length": batch.reply_lengths.double().mean().item(),
+        "reply/truncated": batch.truncated.double().mean().item(),
+    }
+
+
+def _token_metrics(batch: Batch, trace: Trace) -> _Found:
+    assert batch.advantages is not None
+    mask = batch.response_mask
+    gap = masked(trace.old_logprobs, mask) - masked(batch.behavior_logprobs, mask)
+    variance = masked_var(batch.advantages, mask)
+    return {
+        "entropy": masked_mean(trace.entropy, mask),
+        "advantage/mean": masked_mean(batch.advantages, mask),
+        "advantage/std": None if variance is None else variance**0.5,
+        "mismatch/mean": masked_mean(gap.abs(), mask),
+        "mismatch/max": gap.abs().max().item() if mask.any() else None,
+    }
+
+
+def _reference_metrics(batch: Batch, trace: Trace, config: Config) -> _Found:
+    if batch.ref_logprobs is None:
+        return {}
+    mask = batch.response_mask
+    # The forms that differ in their gradient alone have k3's value.
+    name = "k3" if config.kl.estimator.startswith("k3") else config.kl.estimator
+    kl = token_kl(trace.old_logprobs, batch.ref_logprobs, mask, name)
+    return {
+        f"kl/ref_{name}": masked_mean(kl, mask),
+        f"kl/ref_{name}_reply": reference_kl_per_reply(batch, trace),
+    }
+
+
+def reference_kl_per_reply(batch: Batch, trace: Trace) -> float:
+    """KL of the policy that was trained from to the reference, k1, in nats a reply."""
+    assert batch.ref_logprobs is not None
+    kl = token_kl(trace.old_logprobs, batch.ref_logprobs, batch.response_mask, "k1")
+    return kl.sum(1).double().mean().item()
+
+
+def _critic_metrics(batch: Batch) -> _Found:
+    if batch.values is None or batch.returns is None:
+        return {}
+    mask = batch.response_mask
+    return {
+        "value/mean": masked_mean(batch.values, mask),
+        "value/explained_variance": explained_variance(batch.values, batch.returns, mask),
+    }
+
+
+def _clip_metrics(trace: Trace) -> _Found:
+    """Shares over all tokens of all optimiser steps of the batch, and the clipped share of each epoch (from 1)."""
+    if not trace.steps:
+        return {}
+    metrics: _Found = dict(clip_statistics(cat_clip_states([step.clip for step in trace.steps])))
+    for epoch in sorted({step.epoch for step in trace.steps}):
+        states = cat_clip_states([step.clip for step in trace.steps if step.epoch == epoch])
+        metrics[f"clip/epoch_{epoch + 1}"] = masked_mean(states.binding, states.mask)
+    return metrics
+
+
+def _optimizer_metrics(trace: Trace) -> _Found:
+    """Means over the optimiser steps of what each of them logged, and the last KL from the old policy."""
+    names = dict.fromkeys(name for step in trace.steps for name in step.scalars)
+    means = {name: _mean(s.scalars[name] for s in trace.steps if name in s.scalars) for name in names}
+    last = _last_kl(trace.steps, trace.old_logprobs)
+    steps = {
+        "update/steps": float(sum(s.applied for s in trace.steps)),
+        "update/skipped": float(trace.skipped),
+    }
+    return {**means, "kl/old_k1": last, **steps}
+
+
+def _last_kl(steps: Sequence[OptimizerStep], old_logprobs: Tensor) -> float | None:
+    """k1 over the tokens as last seen in the batch: as far as this batch moved the policy, short of its last step."""
+    if not steps:
+        return None
+    last_epoch = [step for step in steps if step.epoch == steps[-1].epoch]
+    states = cat_clip_states([step.clip for step in last_epoch])
+    rows = [row for step in last_epoch for row in step.rows]
+    ratio = log_ratio(torch.cat([step.logprobs for step in last_epoch]), old_logprobs[rows], states.mask)
+    return approximate_kl(ratio, states.mask, "k1")
+
+
+def _mean(numbers: Iterable[float]) -> float | None:
+    values = list(numbers)
+    return sum(values) / len(values) if values else None

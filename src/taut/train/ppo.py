@@ -1,0 +1,93 @@
+"""PPO for language models. Read this first: the whole algorithm is `train_ppo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from taut.config import Config
+from taut.objective.kl import AdaptiveController, FixedController
+from taut.rollout.sampler import Sampler
+from taut.rollout.source import PromptSource
+from taut.store import StepRecord
+from taut.tasks.scorer import Scorer
+from taut.train.advantages import estimate_advantages
+from taut.train.batch import collate
+from taut.train.collect import collect
+from taut.train.evaluate import evaluate
+from taut.train.learner import Learner
+from taut.train.metrics import Metrics, reference_kl_per_reply, step_metrics, time_metrics
+from taut.train.micro_batch import cut_minibatches
+from taut.train.record import step_record
+from taut.train.timing import Stopwatch
+from taut.types import Prompt, Schedule
+
+Observer = Callable[[int, Metrics], None]
+"""Called after each step with its number and scalars; step 0 is the evaluation before training."""
+
+
+class StepStore(Protocol):
+    def append(self, record: StepRecord) -> None: ...
+
+
+@dataclass
+class Parts:
+    """What the loop holds; where each of them runs, it does not know."""
+
+    source: PromptSource
+    held_out: Sequence[Prompt]
+    sampler: Sampler
+    scorer: Scorer
+    learner: Learner
+
+
+def train_ppo(config: Config, parts: Parts, store: StepStore, observers: Sequence[Observer] = ()) -> None:
+    source, sampler, scorer, learner = parts.source, parts.sampler, parts.scorer, parts.learner
+    kl = kl_controller(config)
+    finish_step(StepRecord(step=0, constants={}, scalars=evaluation(config, parts, 0)), store, observers)
+
+    for step in range(1, config.run.steps + 1):
+        watch = Stopwatch()
+        collected = collect(source, sampler, scorer, config, step, watch)
+        batch = collate(collected.rollouts, collected.scores)
+        schedule = make_schedule(config, batch.size, step, kl.coefficient)
+        with watch("score"):
+            batch = learner.score(batch, schedule)
+        batch = estimate_advantages(batch, config, kl.coefficient)
+        with watch("update"):
+            trace = learner.update(batch, schedule)
+        with watch("sync"):
+            sampler.load_weights(learner.weights(), version=step)
+
+        metrics = step_metrics(batch, trace, config) | time_metrics(watch, batch)
+        metrics |= {"kl/coefficient": kl.coefficient, "reply/resampled": float(collected.resampled)}
+        if batch.ref_logprobs is not None:
+            kl.update(reference_kl_per_reply(batch, trace), batch.size)
+        metrics |= evaluation(config, parts, step)
+        finish_step(step_record(config, batch, schedule, trace, metrics), store, observers)
+
+
+def make_schedule(config: Config, size: int, step: int, kl_coefficient: float) -> Schedule:
+    algorithm = config.algorithm
+    key = (config.run.seed, step)
+    return Schedule(step, cut_minibatches(size, algorithm.epochs, algorithm.minibatches, key), kl_coefficient)
+
+
+def kl_controller(config: Config) -> FixedController:
+    if config.kl.controller == "fixed":
+        return FixedController(config.kl.coefficient)
+    return AdaptiveController(config.kl.coefficient, config.kl.target, int(config.kl.horizon))
+
+
+def evaluation(config: Config, parts: Parts, step: int) -> Metrics:
+    """Held-out scores, before the first step, every `eval.every` steps and after the last."""
+    every = config.eval.every
+    due = step == config.run.steps or (every and step % every == 0)
+    return evaluate(parts.held_out, parts.sampler, parts.scorer, config) if due and parts.held_out else {}
+
+
+def finish_step(record: StepRecord, store: StepStore, observers: Sequence[Observer]) -> None:
+    store.append(record)
+    for observe in observers:
+        observe(record.step, dict(record.scalars))

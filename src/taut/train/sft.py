@@ -1,0 +1,71 @@
+"""Supervised fine-tuning: cross-entropy on the completion's tokens only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from taut.config import OptimizerConfig
+from taut.models.policy import Policy
+from taut.models.sequences import pad_sequences
+from taut.train.micro_batch import micro_batches
+from taut.train.optimizer import (
+    NonFiniteError,
+    clip_gradients,
+    learning_rate_factor,
+    make_optimizer,
+    set_learning_rate,
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    prompt_ids: Sequence[int]
+    completion_ids: Sequence[int]
+    """With the end-of-sequence id, where the model is to learn to stop."""
+
+
+def fine_tune(
+    policy: Policy,
+    draw: Callable[[int], Sequence[Example]],
+    steps: int,
+    optimizer_config: OptimizerConfig,
+    micro_batch_tokens: int,
+    on_step: Callable[[int, float], None] = lambda step, loss: None,
+) -> None:
+    """Minimises the mean over all completion tokens of a batch of -log π(token) at temperature 1.
+
+    `draw(step)` gives the examples of a step (from 1), `on_step(step, loss)` hears of it.
+    Raises NonFiniteError before the weights are touched where a loss or gradient is not finite.
+    """
+    parameters = [p for p in policy.parameters() if p.requires_grad]
+    optimizer = make_optimizer(parameters, optimizer_config, optimizer_config.learning_rate)
+    for step in range(1, steps + 1):
+        factor = learning_rate_factor(step, steps, optimizer_config)
+        set_learning_rate(optimizer, optimizer_config.learning_rate * factor)
+        loss = accumulate_cross_entropy(policy, draw(step), micro_batch_tokens)
+        clip_gradients(parameters, optimizer_config.max_grad_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        on_step(step, loss)
+
+
+def accumulate_cross_entropy(policy: Policy, examples: Sequence[Example], micro_batch_tokens: int) -> float:
+    """Adds the gradient of the token mean over all examples, however they are cut. Returns that mean."""
+    device = str(next(policy.parameters()).device)
+    tokens = sum(len(example.completion_ids) for example in examples)
+    lengths = [len(example.prompt_ids) + len(example.completion_ids) for example in examples]
+    total = 0.0
+    for rows in micro_batches(list(range(len(examples))), lengths, micro_batch_tokens):
+        sequences = pad_sequences(
+            [examples[row].prompt_ids for row in rows], [examples[row].completion_ids for row in rows], device
+        )
+        logprobs, _ = policy(sequences, temperature=1.0)
+        loss = -logprobs.sum() / tokens
+        if not torch.isfinite(loss):
+            raise NonFiniteError(f"the fine-tuning loss is {loss.item()}")
+        loss.backward()
+        total += loss.item()
+    return total

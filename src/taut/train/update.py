@@ -1,0 +1,153 @@
+"""One optimiser step of the policy and one of the critic, each accumulated over micro-batches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import torch
+from torch import Tensor
+
+from taut.config import Config
+from taut.models.critic import Critic
+from taut.models.policy import Policy
+from taut.objective.kl import approximate_kl
+from taut.objective.policy import ClipState, cat_clip_states
+from taut.objective.reduce import denominator, reduce_loss
+from taut.objective.value import ValueNormalizer, value_loss
+from taut.train.batch import pad_width, part_of, sequence_lengths, sequences_of
+from taut.train.loss import policy_loss
+from taut.train.micro_batch import micro_batches
+from taut.train.optimizer import NonFiniteError, clip_gradients
+from taut.types import Batch, OptimizerStep, Rows, Schedule
+
+
+def policy_step(
+    policy: Policy,
+    optimizer: torch.optim.Optimizer | None,
+    batch: Batch,
+    rows: Rows,
+    old_logprobs: Tensor,
+    entropy: Tensor,
+    config: Config,
+    schedule: Schedule,
+) -> OptimizerStep | None:
+    """Takes the clipped step on `rows`, and returns what was seen just before it; None if no token trains.
+
+    Rows of `old_logprobs` [B, T] (and of `entropy`) that are still NaN are filled in from this very forward pass:
+    their ratio is exactly 1. Without an optimiser (the critic warms up), or beyond the target KL, the gradients are
+    dropped and `applied` is False.
+    Raises NonFiniteError before the weights are touched.
+    """
+    device = str(next(policy.parameters()).device)
+    algorithm = config.algorithm
+    count = denominator(
+        batch.response_mask[rows], algorithm.loss_normalization, config.sampling.max_new_tokens
+    )
+    if count == 0:
+        return None
+    scalars: dict[str, float] = defaultdict(float)
+    seen_rows, seen_logprobs, clips = Rows(), list[Tensor](), list[ClipState]()
+    for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
+        logprobs, new_entropy = policy(sequences_of(batch, micro_rows, device), config.sampling.temperature)
+        logprobs = pad_width(logprobs, batch.reply_ids.shape[1])
+        new_entropy = pad_width(new_entropy, batch.reply_ids.shape[1])
+        fill_unknown(old_logprobs, micro_rows, logprobs)
+        fill_unknown(entropy, micro_rows, new_entropy)
+        part = part_of(batch, micro_rows, device)
+        old = old_logprobs[micro_rows].to(device)
+        result = policy_loss(logprobs, new_entropy, old, part, config, schedule.kl_coefficient, count)
+        if not torch.isfinite(result.loss):
+            raise NonFiniteError(where_not_finite(batch, micro_rows, logprobs, part.advantages))
+        result.loss.backward()
+        for name, value in result.terms.items():
+            scalars[name] += value
+        seen_rows += micro_rows
+        seen_logprobs.append(logprobs.detach().cpu())
+        clips.append(result.clip)
+    step = OptimizerStep(seen_rows, torch.cat(seen_logprobs), cat_clip_states(clips), dict(scalars))
+    return _apply(step, policy, optimizer, old_logprobs, batch, config)
+
+
+def _apply(
+    step: OptimizerStep,
+    policy: Policy,
+    optimizer: torch.optim.Optimizer | None,
+    old_logprobs: Tensor,
+    batch: Batch,
+    config: Config,
+) -> OptimizerStep:
+    kl = approximate_kl(step.logprobs - old_logprobs[step.rows], batch.response_mask[step.rows], "k3")
+    assert kl is not None
+    step.scalars["kl/old_k3"] = kl
+    too_far = config.algorithm.target_kl is not None and kl > config.algorithm.target_kl
+    step.applied = optimizer is not None and not too_far
+    if optimizer is not None and step.applied:
+        step.scalars["grad/norm"] = clip_gradients(list(policy.parameters()), config.optimizer.max_grad_norm)
+        optimizer.step()
+    policy.zero_grad()
+    return step
+
+
+def critic_step(
+    critic: Critic,
+    optimizer: torch.optim.Optimizer,
+    normalizer: ValueNormalizer | None,
+    batch: Batch,
+    rows: Rows,
+    config: Config,
+) -> dict[str, float]:
+    """Fits the critic to the returns of `rows`; its loss is a mean over their trained tokens. Returns its scalars.
+
+    Raises NonFiniteError before the weights are touched.
+    """
+    device = str(next(critic.parameters()).device)
+    count = denominator(batch.response_mask[rows], "token")
+    if count == 0:
+        return {}
+    loss_sum, clipped = 0.0, 0
+    for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
+        values, _ = critic(sequences_of(batch, micro_rows, device))
+        part = part_of(batch, micro_rows, device)
+        assert part.values is not None
+        assert part.returns is not None
+        old_values, returns = part.values, part.returns
+        if normalizer is not None:
+            old_values, returns = normalizer.normalize(old_values), normalizer.normalize(returns)
+        values = pad_width(values, old_values.shape[1])
+        result = value_loss(values, old_values, returns, part.mask, config.critic.value_clip)
+        loss = reduce_loss(result.loss, part.mask, "token", count)
+        if not torch.isfinite(loss):
+            raise NonFiniteError(where_not_finite(batch, micro_rows, values, returns))
+        loss.backward()
+        loss_sum += loss.item()
+        clipped += int(result.clipped.sum())
+    norm = clip_gradients(list(critic.parameters()), config.optimizer.max_grad_norm)
+    optimizer.step()
+    optimizer.zero_grad()
+    return {"value/loss": loss_sum, "value/clipped": clipped / count, "grad/critic_norm": norm}
+
+
+def fill_unknown(whole: Tensor, rows: Rows, seen: Tensor) -> None:
+    """Writes `seen` [b, T] into those `rows` of `whole` [B, T] that are still NaN."""
+    index = torch.tensor(rows)
+    unknown = whole[index, 0].isnan()
+    whole[index[unknown]] = seen.detach().cpu()[unknown]
+
+
+def where_not_finite(batch: Batch, rows: Rows, *tensors: Tensor) -> str:
+    """Names the first reply and token at which one of these [b, T] tensors is not finite."""
+    finite = torch.stack([torch.isfinite(x.detach()).cpu() for x in tensors]).all(0)
+    bad = (~finite & batch.response_mask[rows]).nonzero()
+    if not len(bad):
+        return f"the loss is not finite, though its inputs are; stopped before the step (replies {rows})"
+    row, token = rows[int(bad[0, 0])], int(bad[0, 1])
+    prompt = batch.rollouts[row].prompt
+    return (
+        f"token {token} of reply {row} (prompt {prompt.index}: {prompt.text[-60:]!r}) is not finite; "
+        "stopped before the step: the weights are untouched"
+    )
+
+
+def reset_moments(optimizer: torch.optim.Optimizer) -> None:
+    """Forgets the optimiser's moments and step counts."""
+    optimizer.state.clear()
