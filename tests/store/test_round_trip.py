@@ -52,11 +52,11 @@ def test_replies_come_back_bit_for_bit(tmp_path):
 def test_every_optional_quantity_is_stored(tmp_path):
     values = np.arange(3, dtype=np.float32)
     given = make_reply(
-        np.random.default_rng(0), 3, **dict.fromkeys(TOKEN_COLUMNS, values), bootstrap_value=0.1
+        np.random.default_rng(0), 3, **dict.fromkeys(TOKEN_COLUMNS, values), bootstrap_value=np.float32(0.5)
     )
     (read,) = append_replies(tmp_path / "run", given)
     assert all(same_bits(getattr(read, column), values) for column in TOKEN_COLUMNS)
-    assert read.bootstrap_value == 0.1
+    assert read.bootstrap_value == 0.5
 
 
 @pytest.mark.parametrize(
