@@ -23,9 +23,9 @@ from taut.store.runs import new_run_directory
 from taut.tasks.adder import adder_world
 from taut.tasks.data import make_prompts, read_jsonl
 from taut.tasks.scorer import ExactMatch, FunctionScorer, Scorer, WithLengthPenalty, load_reward_function
-from taut.train.checkpoint import save_checkpoint
-from taut.train.learner import LocalLearner
-from taut.train.ppo import Observer, Parts, train_ppo
+from taut.training.checkpoint import save_checkpoint
+from taut.training.learner import LocalLearner
+from taut.training.ppo import Observer, Parts, train_ppo
 from taut.types import Prompt
 
 

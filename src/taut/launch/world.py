@@ -20,7 +20,7 @@ from taut.models.load import save_model
 from taut.models.policy import Policy
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 from taut.tasks.adder import CHARACTERS, END, adder_world, careless_answer
-from taut.train.sft import Example, fine_tune
+from taut.training.sft import Example, fine_tune
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from taut.objective.kl import approximate_kl
 from taut.objective.policy import ClipState, cat_clip_states
 from taut.objective.reduce import denominator, reduce_loss
 from taut.objective.value import ValueNormalizer, value_loss
-from taut.train.batch import pad_width, part_of, sequence_lengths, sequences_of
-from taut.train.loss import policy_loss
-from taut.train.micro_batch import micro_batches
-from taut.train.optimizer import NonFiniteError, clip_gradients
+from taut.training.batch import pad_width, part_of, sequence_lengths, sequences_of
+from taut.training.loss import policy_loss
+from taut.training.micro_batch import micro_batches
+from taut.training.optimizer import NonFiniteError, clip_gradients
 from taut.types import Batch, OptimizerStep, Rows, Schedule
 
 

@@ -12,15 +12,15 @@ from taut.rollout.sampler import Sampler
 from taut.rollout.source import PromptSource
 from taut.store import StepRecord
 from taut.tasks.scorer import Scorer
-from taut.train.advantages import estimate_advantages
-from taut.train.batch import collate
-from taut.train.collect import collect
-from taut.train.evaluate import evaluate
-from taut.train.learner import Learner
-from taut.train.metrics import Metrics, reference_kl_per_reply, step_metrics, time_metrics
-from taut.train.micro_batch import cut_minibatches
-from taut.train.record import step_record
-from taut.train.timing import Stopwatch
+from taut.training.advantages import estimate_advantages
+from taut.training.batch import collate
+from taut.training.collect import collect
+from taut.training.evaluate import evaluate
+from taut.training.learner import Learner
+from taut.training.metrics import Metrics, reference_kl_per_reply, step_metrics, time_metrics
+from taut.training.micro_batch import cut_minibatches
+from taut.training.record import step_record
+from taut.training.timing import Stopwatch
 from taut.types import Prompt, Schedule
 
 Observer = Callable[[int, Metrics], None]

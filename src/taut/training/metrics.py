@@ -12,7 +12,7 @@ from taut.objective.kl import approximate_kl, token_kl
 from taut.objective.policy import cat_clip_states, clip_statistics, log_ratio
 from taut.objective.reduce import masked, masked_mean, masked_var
 from taut.objective.value import explained_variance
-from taut.train.timing import Stopwatch
+from taut.training.timing import Stopwatch
 from taut.types import Batch, OptimizerStep, Trace
 
 Metrics = dict[str, float]

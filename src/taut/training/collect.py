@@ -10,7 +10,7 @@ from taut.rollout.sampler import Sampler
 from taut.rollout.sampling import Sampling
 from taut.rollout.source import PromptSource
 from taut.tasks.scorer import Scorer
-from taut.train.timing import Stopwatch
+from taut.training.timing import Stopwatch
 from taut.types import Prompt, Rollout, Score
 
 Group = tuple[list[Rollout], list[Score]]

@@ -18,7 +18,7 @@ from taut.objective.policy import (
     sequence_log_ratio,
 )
 from taut.objective.reduce import reduce_loss
-from taut.train.batch import Part
+from taut.training.batch import Part
 
 
 @dataclass(frozen=True)

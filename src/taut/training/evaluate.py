@@ -8,7 +8,7 @@ from dataclasses import replace
 from taut.config import Config
 from taut.rollout.sampler import Sampler
 from taut.tasks.scorer import Scorer
-from taut.train.collect import sampling_of
+from taut.training.collect import sampling_of
 from taut.types import Prompt
 
 EVALUATION_STREAM = 2**32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from taut.train.learner import Learner
+from taut.training.learner import Learner
 
 
 def save_checkpoint(learner: Learner, directory: Path, step: int) -> Path:

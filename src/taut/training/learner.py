@@ -17,10 +17,10 @@ from taut.models.critic import Critic
 from taut.models.load import save_model
 from taut.models.policy import Policy
 from taut.objective.value import ValueNormalizer
-from taut.train.batch import pad_width, sequence_lengths, sequences_of
-from taut.train.micro_batch import micro_batches
-from taut.train.optimizer import learning_rate_factor, make_optimizer, set_learning_rate
-from taut.train.update import critic_step, fill_unknown, policy_step, reset_moments
+from taut.training.batch import pad_width, sequence_lengths, sequences_of
+from taut.training.micro_batch import micro_batches
+from taut.training.optimizer import learning_rate_factor, make_optimizer, set_learning_rate
+from taut.training.update import critic_step, fill_unknown, policy_step, reset_moments
 from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
 

@@ -10,8 +10,8 @@ import torch
 from taut.config import OptimizerConfig
 from taut.models.policy import Policy
 from taut.models.sequences import pad_sequences
-from taut.train.micro_batch import micro_batches
-from taut.train.optimizer import (
+from taut.training.micro_batch import micro_batches
+from taut.training.optimizer import (
     NonFiniteError,
     clip_gradients,
     learning_rate_factor,
