@@ -3,7 +3,7 @@
 from taut.config.check import check
 from taut.config.presets import PRESETS, WORLD
 from taut.config.resolve import leaf_fields, parse_flags, parse_value, read_yaml, resolve, to_yaml
-from taut.config.schema import AlgorithmConfig, Config, ModelConfig, OptimizerConfig, SFTConfig
+from taut.config.schema import AlgorithmConfig, Config, ModelConfig, OptimizerConfig, RunConfig, SFTConfig
 
 __all__ = [
     "PRESETS",
@@ -12,6 +12,7 @@ __all__ = [
     "Config",
     "ModelConfig",
     "OptimizerConfig",
+    "RunConfig",
     "SFTConfig",
     "check",
     "leaf_fields",

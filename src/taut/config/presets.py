@@ -69,16 +69,39 @@ WORLD_DEFAULTS: dict[str, Any] = {
 }
 """Set beneath the preset when `model.path` is the built-in world's model."""
 
+SFT_DEFAULTS: dict[str, Any] = {"optimizer.learning_rate": 2e-5}
 
-def fill_in(explicit: dict[str, Any]) -> dict[str, Any]:
+WORLD_SFT_DEFAULTS: dict[str, Any] = {
+    "run.steps": 800,
+    "run.threads": 1,
+    "optimizer.learning_rate": 3e-3,
+    "optimizer.weight_decay": 0.01,
+    "optimizer.warmup_steps": 20,
+}
+"""How the world's model is fine-tuned. Its learning rate stays constant: see `models/tiny.py` for why."""
+
+
+def fill_in_run(explicit: dict[str, Any]) -> dict[str, Any]:
     """Lays nested explicit settings over the preset they name and, for the world's model, the world's defaults."""
+    beneath = dict(WORLD_DEFAULTS) if _is_world(explicit) else {}
+    section = _as_dict(explicit.get("algorithm", {}))
+    named = section.get("preset") if isinstance(section, dict) else None
+    preset = named or beneath.get("algorithm.preset", "ppo")
+    return _lay_over({**beneath, **(PRESETS.get(preset, {}) if isinstance(preset, str) else {})}, explicit)
+
+
+def fill_in_sft(explicit: dict[str, Any]) -> dict[str, Any]:
+    """The same for `taut sft`, which knows no presets."""
+    return _lay_over(WORLD_SFT_DEFAULTS if _is_world(explicit) else SFT_DEFAULTS, explicit)
+
+
+def _is_world(explicit: dict[str, Any]) -> bool:
+    model = _as_dict(explicit.get("model", {}))
+    return isinstance(model, dict) and model.get("path", WORLD) == WORLD
+
+
+def _lay_over(beneath: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     nested = {key: _as_dict(value) for key, value in explicit.items()}
-    model, algorithm = nested.get("model", {}), nested.get("algorithm", {})
-    if not isinstance(model, dict) or not isinstance(algorithm, dict):
-        return explicit  # the sections' own validation says what is wrong
-    beneath = dict(WORLD_DEFAULTS) if model.get("path", WORLD) == WORLD else {}
-    preset = algorithm.get("preset", beneath.get("algorithm.preset", "ppo"))
-    beneath |= PRESETS.get(preset, {}) if isinstance(preset, str) else {}
     for key, value in beneath.items():
         section, _, leaf = key.partition(".")
         values = nested.setdefault(section, {})

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from taut.config.presets import fill_in
+from taut.config.presets import fill_in_run, fill_in_sft
 
 AdvantageName = Literal[
     "gae", "batch-mean", "group-mean", "group-standardized", "leave-one-out", "global-normalized", "reward"
@@ -178,7 +178,7 @@ class OptimizerConfig(Section):
     max_grad_norm: Positive | None = 1.0
     """Gradients are scaled down to this norm; null is off."""
     reset: Literal["never", "batch"] = "never"
-    """`batch` starts every batch with fresh optimiser moments."""
+    """`batch` starts every batch with fresh moments of the policy's optimiser."""
 
 
 class LearnerConfig(Section):
@@ -226,10 +226,7 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, explicit: Any) -> Any:
-        return fill_in(explicit) if isinstance(explicit, dict) else explicit
-
-
-class SFTSettings(Section):
+        return fill_in_run(explicit) if isinstance(explicit, dict) else explicitclass SFTSettings(Section):
     batch_size: PositiveInt = 32
     """Examples in an optimiser step."""
     output: str = "sft-model"
@@ -237,11 +234,16 @@ class SFTSettings(Section):
 
 
 class SFTConfig(Section):
-    """A run of `taut sft`."""
+    """A run of `taut sft`. Keys that are not given come from the world, then the defaults."""
 
     run: RunConfig = RunConfig()
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
     sft: SFTSettings = SFTSettings()
-    optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2e-5)
+    optimizer: OptimizerConfig = OptimizerConfig()
     learner: LearnerConfig = LearnerConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, explicit: Any) -> Any:
+        return fill_in_sft(explicit) if isinstance(explicit, dict) else explicit

@@ -12,7 +12,10 @@ from transformers import PreTrainedTokenizerBase
 
 import taut
 from taut.config import WORLD, Config, check, to_yaml
-from taut.launch.world import world_model_folder, world_tokenizer
+from taut.launch.quiet import quiet_transformers
+from taut.launch.sft import world_model_folder
+from taut.launch.torch_setup import prepare_torch
+from taut.launch.world import world_tokenizer
 from taut.models.critic import Critic
 from taut.models.load import check_is_model, end_of_sequence_ids, load_model, load_tokenizer
 from taut.models.policy import Policy
@@ -35,6 +38,7 @@ def train(config: Config, observers: Sequence[Observer] = ()) -> Run:
     Everything cheap is checked before the weights load: contradictions, data, reward function, run name.
     Raises ValueError for a user's mistake, and NonFiniteError before a step that would ruin the weights.
     """
+    quiet_transformers()
     check(config)
     directory = new_run_directory(config.run.root, config.run.name)
     tokenizer = tokenizer_for(config)
@@ -42,7 +46,7 @@ def train(config: Config, observers: Sequence[Observer] = ()) -> Run:
     scorer = make_scorer(config)
     scorer.check([*prompts, *held_out])
 
-    device = prepare_torch(config)
+    device = prepare_torch(config.run)
     policy = load_policy(config, device)
     check_lengths(policy, [*prompts, *held_out], config)
     parts = Parts(
@@ -99,17 +103,6 @@ def make_scorer(config: Config) -> Scorer:
     if config.algorithm.overlong_share:
         scorer = WithLengthPenalty(scorer, config.sampling.max_new_tokens, config.algorithm.overlong_share)
     return scorer
-
-
-def prepare_torch(config: Config) -> str:
-    """Seeds torch, sets its threads, and names the device. Raises ValueError where CUDA is asked for and absent."""
-    torch.manual_seed(config.run.seed)
-    if config.run.threads:
-        torch.set_num_threads(config.run.threads)
-    available = torch.cuda.is_available()
-    if config.run.device == "cuda" and not available:
-        raise ValueError("run.device = cuda, and torch finds no CUDA device here: set it to cpu or auto")
-    return "cuda" if available and config.run.device != "cpu" else "cpu"
 
 
 def load_policy(config: Config, device: str) -> Policy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,9 @@ class LocalSampler:
         self.end_ids = torch.tensor(list(end_ids), device=self.device)
         self.max_sequences = max_sequences
         self.version = 0
+        # transformers 5.24 renamed the argument in every model that it has reworked.
+        parameters = inspect.signature(policy.backbone.forward).parameters
+        self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
 
     def load_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Notes the version."""
@@ -76,7 +80,7 @@ class LocalSampler:
         lengths = torch.tensor([len(prompt.ids) for prompt in prompts], device=self.device)
         ids = pad_ids([prompt.ids for prompt in prompts], self.device)
         cache = DynamicCache(config=self.policy.model.config)
-        output = self.policy.backbone(input_ids=ids, past_key_values=cache, use_cache=True)
+        output = self.policy.backbone(input_ids=ids, use_cache=True, **{self._cache_argument: cache})
         last = output.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
         replies = sampling.replies_per_prompt
         cache.batch_repeat_interleave(replies)
@@ -102,8 +106,8 @@ class LocalSampler:
             input_ids=tokens[:, None],
             attention_mask=decoding.attention_mask,
             position_ids=decoding.next_position[:, None],
-            past_key_values=decoding.cache,
             use_cache=True,
+            **{self._cache_argument: decoding.cache},
         )
         decoding.next_position = decoding.next_position + 1
         return output.last_hidden_state[:, -1]

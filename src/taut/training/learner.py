@@ -118,12 +118,11 @@ class LocalLearner:
 
     def _start_batch(self, batch: Batch, schedule: Schedule) -> None:
         factor = learning_rate_factor(schedule.step, self.config.run.steps, self.config.optimizer)
-        rates = self.config.optimizer.learning_rate, self.config.critic.learning_rate
-        for optimizer, rate in zip((self.policy_optimizer, self.critic_optimizer), rates, strict=True):
-            if optimizer is not None:
-                set_learning_rate(optimizer, rate * factor)
-                if self.config.optimizer.reset == "batch":
-                    reset_moments(optimizer)
+        set_learning_rate(self.policy_optimizer, self.config.optimizer.learning_rate * factor)
+        if self.config.optimizer.reset == "batch":
+            reset_moments(self.policy_optimizer)
+        if self.critic_optimizer is not None:
+            set_learning_rate(self.critic_optimizer, self.config.critic.learning_rate * factor)
         if self.value_normalizer is not None:
             assert self.critic is not None
             assert batch.returns is not None

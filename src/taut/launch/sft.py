@@ -1,0 +1,129 @@
+"""From an `SFTConfig` to a fine-tuned model's folder; and the built-in world's, made so on first use."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from taut.config import WORLD, SFTConfig
+from taut.launch.quiet import quiet_transformers
+from taut.launch.torch_setup import prepare_torch
+from taut.launch.world import careless_teacher, untrained_world_policy, world_tokenizer
+from taut.models.load import check_is_model, load_model, load_tokenizer, save_model
+from taut.models.policy import Policy
+from taut.tasks.data import encode, read_jsonl, text_column
+from taut.training.sft import Example, fine_tune
+
+OnStep = Callable[[int, float], None]
+"""Hears of each step, from 1, and its loss."""
+
+
+def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None) -> Path:
+    """Trains on prompt/completion pairs and returns the folder the model is saved to.
+
+    In the built-in world an untrained model learns from the careless teacher. Raises ValueError for a user's
+    mistake, before any weights load, and NonFiniteError before a step that would ruin them.
+    """
+    quiet_transformers()
+    output = Path(config.sft.output)
+    if output.exists():
+        raise ValueError(
+            f"sft.output {output} exists and is never written into: choose another, or remove it"
+        )
+    world_model, world_data = config.model.path == WORLD, config.data.path == WORLD
+    if world_model:
+        tokenizer = world_tokenizer()
+    else:
+        check_is_model(config.model.path, config.model.gguf_file)
+        tokenizer = load_tokenizer(config.model.path, config.model.gguf_file)
+    if world_data and not world_model:
+        raise ValueError(
+            "data.path = careless-adder teaches the world's own model only: set data.path to a JSONL file"
+        )
+    draw = (
+        careless_teacher(config.run.seed, config.sft.batch_size)
+        if world_data
+        else _draw_from(read_examples(config, tokenizer), config.sft.batch_size, config.run.seed)
+    )
+    device = prepare_torch(config.run)
+    policy = (
+        untrained_world_policy(config.run.seed)
+        if world_model
+        else Policy(load_model(config.model.path, config.model.gguf_file))
+    ).to(device)
+    fine_tune(policy, draw, config.run.steps, config.optimizer, config.learner.micro_batch_tokens, on_step)
+    beside = output.with_name(f".{output.name}.writing")
+    save_model(policy.model, tokenizer, beside)
+    return beside.rename(output)
+
+
+def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list[Example]:
+    """Raises ValueError naming the row where a column is missing or a pair is longer than the limit."""
+    data = config.data
+    rows = read_jsonl(data.path)[: data.limit]
+    prompts = text_column(rows, data.prompt_column, data.path)
+    completions = text_column(rows, data.completion_column, data.path)
+    examples = []
+    for number, (prompt, completion) in enumerate(zip(prompts, completions, strict=True), 1):
+        prompt_ids = encode(tokenizer, prompt, f"{data.path}, row {number}")
+        if len(prompt_ids) > data.max_prompt_tokens:
+            raise ValueError(
+                f"{data.path}, row {number}: the prompt has {len(prompt_ids)} tokens, more than "
+                f"data.max_prompt_tokens = {data.max_prompt_tokens}"
+            )
+        completion_ids = tokenizer.encode(completion, add_special_tokens=False)
+        examples.append(Example(prompt_ids, [*completion_ids, tokenizer.eos_token_id]))
+    return examples
+
+
+def world_model_folder(seed: int, on_step: OnStep = lambda step, loss: None) -> Path:
+    """The fine-tuned model of the world's seed: about ten seconds the first time, then cached.
+
+    The cache is keyed by the whole recipe, the seed and torch's version.
+    """
+    recipe = SFTConfig.model_validate({"run": {"seed": seed}})
+    key = json.dumps([recipe.model_dump(), torch.__version__])
+    folder = cache_directory() / "careless-adder" / hashlib.sha256(key.encode()).hexdigest()[:16]
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=folder.parent))
+        output = beside / "model"
+        fine_tune_model(
+            recipe.model_copy(update={"sft": recipe.sft.model_copy(update={"output": str(output)})}), on_step
+        )
+        try:
+            output.rename(folder)
+        except OSError:  # another process made the same model meanwhile
+            if not folder.is_dir():
+                raise
+        shutil.rmtree(beside)
+    return folder
+
+
+def cache_directory() -> Path:
+    """`$TAUT_CACHE`, else `taut` in the user's cache directory."""
+    if given := os.environ.get("TAUT_CACHE"):
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taut"
+
+
+def _draw_from(examples: Sequence[Example], batch_size: int, seed: int) -> Callable[[int], Sequence[Example]]:
+    endless = _passes(examples, seed)
+    return lambda step: list(itertools.islice(endless, batch_size))
+
+
+def _passes(examples: Sequence[Example], seed: int) -> Iterator[Example]:
+    """The examples, pass after pass, shuffled anew each time."""
+    for number in itertools.count():
+        for index in np.random.default_rng([seed, 2, number]).permutation(len(examples)):
+            yield examples[index]
