@@ -226,7 +226,10 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill_in(cls, explicit: Any) -> Any:
-        return fill_in_run(explicit) if isinstance(explicit, dict) else explicitclass SFTSettings(Section):
+        return fill_in_run(explicit) if isinstance(explicit, dict) else explicit
+
+
+class SFTSettings(Section):
     batch_size: PositiveInt = 32
     """Examples in an optimiser step."""
     output: str = "sft-model"
