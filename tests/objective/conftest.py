@@ -21,6 +21,11 @@ def make_batch():
     return _make_batch
 
 
+@pytest.fixture(scope="session")
+def one_row():
+    return _one_row
+
+
 def _make_batch(seed: int) -> SimpleNamespace:
     """Six replies of up to nine tokens, float64: uneven, with observation gaps, and one masked as a whole."""
     random = torch.Generator().manual_seed(seed)
@@ -50,3 +55,10 @@ def _make_batch(seed: int) -> SimpleNamespace:
         token_rewards=normal(),
         bootstrap_values=normal()[:, 0],
     )
+
+
+def _one_row(ratios: list[float], advantages: list[float]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(log ratio with gradient, advantages, mask) of one reply, float64."""
+    x = torch.tensor([ratios], dtype=torch.float64).log().requires_grad_()
+    a = torch.tensor([advantages], dtype=torch.float64)
+    return x, a, torch.ones_like(a, dtype=torch.bool)

@@ -89,6 +89,7 @@ class _TokenLogprobs(torch.autograd.Function):
         chunk_tokens: int,
     ) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(hidden, weight, bias, targets)
+        ctx.set_materialize_grads(False)  # the entropy is mostly measured, not trained on
         ctx.settings = temperature, softcap, logit_scale, chunk_tokens
         logprobs = hidden.new_empty(len(hidden), dtype=_wide(hidden.dtype))
         entropy = torch.empty_like(logprobs)
@@ -97,12 +98,14 @@ class _TokenLogprobs(torch.autograd.Function):
             logits = logits_from_hidden(hidden[rows], weight, bias, softcap, logit_scale)
             log_p = (logits / temperature).log_softmax(-1)
             logprobs[rows] = log_p.gather(-1, targets[rows, None])[:, 0]
-            entropy[rows] = torch.special.entr(log_p.exp()).sum(-1)  # entr(p) = -p log p, and 0 at p = 0
+            entropy[rows] = -_p_log_p(log_p.exp(), log_p).sum(-1)
         return logprobs, entropy
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_logprobs: Tensor, grad_entropy: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx: Any, grad_logprobs: Tensor | None, grad_entropy: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets = ctx.saved_tensors
         temperature, softcap, logit_scale, chunk_tokens = ctx.settings
         needs_hidden, needs_weight, needs_bias = ctx.needs_input_grad[:3]
@@ -111,31 +114,51 @@ class _TokenLogprobs(torch.autograd.Function):
         grad_weight = torch.zeros_like(weight, dtype=_wide(weight.dtype)) if needs_weight else None
         grad_bias = torch.zeros_like(bias, dtype=_wide(bias.dtype)) if needs_bias else None
         head = weight.to(hidden.dtype)
-        with torch.autocast(hidden.device.type, enabled=False):
-            for rows in _chunks(len(hidden), chunk_tokens):
-                logits = logits_from_hidden(hidden[rows], head, bias, softcap, logit_scale)
-                grad = _grad_logits(
-                    logits / temperature, targets[rows], grad_logprobs[rows], grad_entropy[rows]
-                )
-                grad *= logit_scale / temperature
-                if softcap is not None:
-                    grad *= 1 - (logits / softcap).square()
-                if grad_bias is not None:
-                    grad_bias += grad.sum(0)
-                grad = grad.to(hidden.dtype)
-                if grad_hidden is not None:
-                    grad_hidden[rows] = grad @ head
-                if grad_weight is not None:
-                    grad_weight += grad.T @ hidden[rows]
+        for rows in _chunks(len(hidden), chunk_tokens):
+            logits = logits_from_hidden(hidden[rows], head, bias, softcap, logit_scale)
+            log_p = (logits / temperature).log_softmax(-1)
+            grad = _grad_logits(log_p, targets[rows], _rows(grad_logprobs, rows), _rows(grad_entropy, rows))
+            grad *= logit_scale / temperature
+            if softcap is not None:
+                grad *= 1 - (logits / softcap).square()
+            if grad_bias is not None:
+                grad_bias += grad.sum(0)
+            grad = grad.to(hidden.dtype)
+            if grad_hidden is not None:
+                grad_hidden[rows] = grad @ head
+            if grad_weight is not None:
+                _add_product(grad_weight, grad.T, hidden[rows])
         return grad_hidden, grad_weight, grad_bias, None, None, None, None, None
 
 
-def _grad_logits(z: Tensor, targets: Tensor, grad_logprobs: Tensor, grad_entropy: Tensor) -> Tensor:
-    p = z.softmax(-1)
-    plogp = torch.special.entr(p)  # -p log p, without the 0 · -inf of a dead token
-    grad = (plogp - p * plogp.sum(-1, keepdim=True)) * grad_entropy[:, None]
-    grad -= p * grad_logprobs[:, None]
-    return grad.scatter_add_(-1, targets[:, None], grad_logprobs[:, None])
+def _grad_logits(
+    log_p: Tensor, targets: Tensor, grad_logprobs: Tensor | None, grad_entropy: Tensor | None
+) -> Tensor:
+    p = log_p.exp()
+    if grad_entropy is None:
+        grad = torch.zeros_like(p)
+    else:
+        p_log_p = _p_log_p(p, log_p)
+        grad = (p * p_log_p.sum(-1, keepdim=True) - p_log_p) * grad_entropy[:, None]
+    if grad_logprobs is not None:
+        grad -= p * grad_logprobs[:, None]
+        grad.scatter_add_(-1, targets[:, None], grad_logprobs[:, None])
+    return grad
+
+
+def _p_log_p(p: Tensor, log_p: Tensor) -> Tensor:
+    return p * log_p.clamp(min=torch.finfo(p.dtype).min)  # a dead token's 0 · -inf would be NaN
+
+
+def _add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    if total.dtype == a.dtype:
+        total.addmm_(a, b)  # without a second [V, H] tensor
+    else:
+        total += a @ b
+
+
+def _rows(x: Tensor | None, rows: slice) -> Tensor | None:
+    return None if x is None else x[rows]
 
 
 def _chunks(length: int, size: int) -> list[slice]:
