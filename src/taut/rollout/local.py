@@ -27,7 +27,7 @@ class LocalSampler:
         self.policy = policy
         self.tokenizer = tokenizer
         self.device = str(next(policy.parameters()).device)
-        self.end_ids = torch.tensor(list(end_ids), device=self.device)
+        self.end_ids = torch.tensor(list(end_ids), dtype=torch.long, device=self.device)
         self.max_sequences = max_sequences
         self.version = 0
         # transformers 5.24 renamed the argument in every model that it has reworked.
@@ -56,13 +56,7 @@ class LocalSampler:
         ended = torch.zeros(count, dtype=torch.bool, device=self.device)
         for position in range(sampling.max_new_tokens):
             rows = decoding.rows
-            noise = uniform_noise(
-                sampling.seed,
-                sampling.step,
-                decoding.prompts,
-                decoding.samples,
-                torch.full_like(rows, position),
-            )
+            noise = uniform_noise(sampling.seed, sampling.step, decoding.prompts, decoding.samples, position)
             logits = self.policy.next_token_logits(hidden)
             ids[rows, position], logprobs[rows, position] = draw_tokens(logits, noise, sampling)
             done = torch.isin(ids[rows, position], self.end_ids)
@@ -77,39 +71,48 @@ class LocalSampler:
 
     def _prefill(self, prompts: Sequence[Prompt], sampling: Sampling) -> tuple[_Decoding, Tensor]:
         """Computes each prompt once; returns the state of all its replies and the hidden states that start them."""
-        lengths = torch.tensor([len(prompt.ids) for prompt in prompts], device=self.device)
-        ids = pad_ids([prompt.ids for prompt in prompts], self.device)
-        cache = DynamicCache(config=self.policy.model.config)
-        output = self.policy.backbone(input_ids=ids, use_cache=True, **{self._cache_argument: cache})
-        last = output.last_hidden_state[torch.arange(len(prompts), device=self.device), lengths - 1]
         replies = sampling.replies_per_prompt
-        cache.batch_repeat_interleave(replies)
         indices = torch.tensor([prompt.index for prompt in prompts], device=self.device)
+        ids, attention_mask = self._left_padded(prompts)
         decoding = _Decoding(
-            cache=cache,
-            # Prompts are right-padded, so the pads lie between prompt and reply and must be masked.
-            attention_mask=(torch.arange(ids.shape[1], device=self.device) < lengths[:, None])
-            .long()
-            .repeat_interleave(replies, 0),
-            next_position=lengths.repeat_interleave(replies),
+            cache=DynamicCache(config=self.policy.model.config),
+            attention_mask=attention_mask,
             rows=torch.arange(len(prompts) * replies, device=self.device),
             prompts=indices.repeat_interleave(replies),
             samples=torch.arange(replies, device=self.device).repeat(len(prompts)),
         )
-        return decoding, last.repeat_interleave(replies, 0)
+        hidden = self._last_hidden(decoding, ids)
+        decoding.cache.batch_repeat_interleave(replies)
+        decoding.attention_mask = attention_mask.repeat_interleave(replies, 0)
+        return decoding, hidden.repeat_interleave(replies, 0)
+
+    def _left_padded(self, prompts: Sequence[Prompt]) -> tuple[Tensor, Tensor]:
+        """Ids and attention mask, both [b, P].
+
+        The learner pads on the right, but here a reply follows, and pads between prompt and reply would count in
+        the distances by which a sliding window forgets.
+        """
+        flipped = pad_ids([prompt.ids[::-1] for prompt in prompts], self.device)
+        lengths = torch.tensor([len(prompt.ids) for prompt in prompts], device=self.device)
+        mask = torch.arange(flipped.shape[1], device=self.device) < lengths[:, None]
+        return flipped.flip(1), mask.long().flip(1)
 
     def _decode(self, decoding: _Decoding, tokens: Tensor) -> Tensor:
         """Feeds one token to every reply that goes on; returns the hidden states [b, H] of the next."""
         ones = torch.ones_like(decoding.attention_mask[:, :1])
         decoding.attention_mask = torch.cat([decoding.attention_mask, ones], 1)
+        return self._last_hidden(decoding, tokens[:, None])
+
+    def _last_hidden(self, decoding: _Decoding, ids: Tensor) -> Tensor:
+        """Appends ids [b, n] to the cache; returns the hidden states [b, H] at the last of them."""
+        positions = (decoding.attention_mask.cumsum(1) - 1).clamp(min=0)
         output = self.policy.backbone(
-            input_ids=tokens[:, None],
+            input_ids=ids,
             attention_mask=decoding.attention_mask,
-            position_ids=decoding.next_position[:, None],
+            position_ids=positions[:, -ids.shape[1] :],
             use_cache=True,
             **{self._cache_argument: decoding.cache},
         )
-        decoding.next_position = decoding.next_position + 1
         return output.last_hidden_state[:, -1]
 
     def _to_rollouts(
@@ -144,7 +147,6 @@ class _Decoding:
 
     cache: Any
     attention_mask: Tensor  # [b, tokens so far], 0 at the pads of prompts
-    next_position: Tensor  # [b]
     rows: Tensor  # [b], which replies of the batch
     prompts: Tensor  # [b], their prompts' indices
     samples: Tensor  # [b], their numbers among the prompt's replies
@@ -152,5 +154,5 @@ class _Decoding:
     def keep(self, alive: Tensor) -> None:
         """Drops the replies that ended."""
         self.cache.batch_select_indices(alive.nonzero()[:, 0])
-        self.attention_mask, self.next_position = self.attention_mask[alive], self.next_position[alive]
-        self.rows, self.prompts, self.samples = self.rows[alive], self.prompts[alive], self.samples[alive]
+        self.attention_mask, self.rows = self.attention_mask[alive], self.rows[alive]
+        self.prompts, self.samples = self.prompts[alive], self.samples[alive]

@@ -10,16 +10,16 @@ _GAMMA = 0x9E3779B97F4A7C15 - 2**64
 _MULTIPLIERS = (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 
 
-def uniform_noise(seed: int, step: int, prompts: Tensor, samples: Tensor, positions: Tensor) -> Tensor:
-    """Uniform numbers in [0, 1), float64, one for each element of the broadcast int64 tensors.
+def uniform_noise(seed: int, step: int, prompts: Tensor, samples: Tensor, position: int) -> Tensor:
+    """Uniform numbers in [0, 1), float64, one for each element of the int64 tensors `prompts` and `samples`.
 
     The key is folded in one coordinate at a time by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), so
-    neighbouring keys share no pattern. The top 53 bits become the fraction.
+    neighbouring keys share no pattern and no two coordinates can be exchanged. The top 53 bits become the fraction.
     """
-    state = _mix(torch.full_like(prompts, seed))
-    for coordinate in (torch.full_like(prompts, step), prompts, samples, positions):
-        state = _mix(state ^ _mix(coordinate))
-    return _shift_right(state, 11).double() * 2.0**-53
+    state = torch.full_like(prompts, seed)
+    for coordinate in (step, prompts, samples, position):
+        state = _mix(state) ^ coordinate
+    return _shift_right(_mix(state), 11).double() * 2.0**-53
 
 
 def _mix(x: Tensor) -> Tensor:
