@@ -1,0 +1,31 @@
+# Each target makes .venv where it is missing, installs the tested versions into it, and runs.
+# Another interpreter: make test PYTHON=python3.12
+
+PYTHON ?= python3
+INSTALLED := .venv/.installed
+
+.PHONY: train test lint reproduce picture
+
+train: $(INSTALLED) ## Train the built-in world's model with PPO, live in the terminal
+	.venv/bin/taut train
+
+test: $(INSTALLED) ## Run the tests; those that need SmolLM2 skip where it was not fetched
+	.venv/bin/python -m pytest
+
+lint: $(INSTALLED) ## Style, formatting and types
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+
+reproduce: $(INSTALLED) ## Repeat the published comparison of epochs and clip ranges over ten seeds
+	.venv/bin/python benchmarks/clip_and_epochs.py
+
+picture: $(INSTALLED) ## Draw the README's picture from three runs
+	.venv/bin/python docs/draw_picture.py
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'Taut needs Python 3.11 or newer; choose one with: make PYTHON=python3.12' >&2; exit 1; }
+	test -x .venv/bin/pip || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
