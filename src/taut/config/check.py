@@ -9,7 +9,7 @@ NEEDS_GROUP = ("group-mean", "group-standardized", "leave-one-out")
 
 def check(config: Config) -> None:
     """Raises ValueError with every contradiction found, the numbers it rests on, and the nearest fix."""
-    problems = [*_batch_arithmetic(config), *_objective(config), *_sampling(config)]
+    problems = [*_batch_arithmetic(config), *_objective(config), *_warm_up(config), *_sampling(config)]
     if problems:
         raise ValueError("\n".join(problems))
 
@@ -18,12 +18,12 @@ def _batch_arithmetic(config: Config) -> list[str]:
     algorithm, problems = config.algorithm, []
     replies = algorithm.prompts_per_step * algorithm.replies_per_prompt
     if replies % algorithm.minibatches:
-        works = [n for n in range(1, replies + 1) if replies % n == 0]
-        nearest = sorted(sorted(works, key=lambda n: abs(n - algorithm.minibatches))[:2])
+        divisors = [n for n in range(1, replies + 1) if replies % n == 0]
+        nearest = sorted(sorted(divisors, key=lambda n: abs(n - algorithm.minibatches))[:2])
         problems.append(
             f"algorithm.minibatches = {algorithm.minibatches} does not divide the batch of {replies} replies "
             f"({algorithm.prompts_per_step} prompts × {algorithm.replies_per_prompt} replies): "
-            f"the nearest that do are {' and '.join(map(str, nearest))}"
+            f"set it to {' or '.join(map(str, nearest))}"
         )
     if algorithm.advantage in NEEDS_GROUP and algorithm.replies_per_prompt < 2:
         problems.append(
@@ -32,11 +32,14 @@ def _batch_arithmetic(config: Config) -> list[str]:
         )
     if algorithm.advantage in ("batch-mean", "global-normalized") and replies < 2:
         problems.append(
-            f"algorithm.advantage = {algorithm.advantage} needs a batch of 2 replies or more, and "
-            "algorithm.prompts_per_step × algorithm.replies_per_prompt is 1"
+            f"algorithm.advantage = {algorithm.advantage} compares the replies of a batch, and "
+            "algorithm.prompts_per_step × algorithm.replies_per_prompt is 1: set either to 2 or more"
         )
     if algorithm.dynamic_sampling and algorithm.replies_per_prompt < 2:
-        problems.append("algorithm.dynamic_sampling needs algorithm.replies_per_prompt of 2 or more")
+        problems.append(
+            "algorithm.dynamic_sampling replaces groups of equal rewards, and with algorithm.replies_per_prompt = 1 "
+            "every group is one: set it to 2 or more, or dynamic_sampling to 0"
+        )
     return problems
 
 
@@ -54,10 +57,27 @@ def _objective(config: Config) -> list[str]:
         )
     if config.algorithm.dual_clip is not None and config.algorithm.surrogate == "cispo":
         problems.append("algorithm.dual_clip bounds the clipped surrogate: with cispo set it to null")
-    if config.optimizer.warmup_steps > config.run.steps:
+    if kl.controller == "adaptive" and kl.placement == "none":
+        problems.append(
+            "kl.controller = adaptive has no KL to steer: set kl.placement to reward or loss, or kl.controller "
+            "to fixed"
+        )
+    elif kl.controller == "adaptive" and kl.coefficient == 0:
+        problems.append("kl.controller = adaptive scales kl.coefficient, and 0 stays 0: set it above 0")
+    return problems
+
+
+def _warm_up(config: Config) -> list[str]:
+    steps, problems = config.run.steps, []
+    if config.optimizer.warmup_steps > steps:
         problems.append(
             f"optimizer.warmup_steps = {config.optimizer.warmup_steps} is longer than the run of "
-            f"run.steps = {config.run.steps}"
+            f"run.steps = {steps}: set it to {steps} or less"
+        )
+    if config.algorithm.advantage == "gae" and config.critic.warmup_steps >= steps:
+        problems.append(
+            f"critic.warmup_steps = {config.critic.warmup_steps} leaves the policy no step of the run of "
+            f"run.steps = {steps}: set it to {steps - 1} or less"
         )
     return problems
 

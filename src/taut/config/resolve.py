@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,22 @@ from taut.config.presets import ALIASES, REFUSED
 from taut.config.schema import Config, SFTConfig
 
 AnyConfig = TypeVar("AnyConfig", Config, SFTConfig)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which 1e-6 is a number, as in YAML 1.2, and a key that is set twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for position, key in enumerate(keys):
+            if key in keys[:position]:
+                raise yaml.constructor.ConstructorError(None, None, f"{key} is set twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
 
 
 def leaf_fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -31,7 +48,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(f"config file {path} does not exist")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"config file {path} is not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
@@ -72,7 +89,7 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
 def parse_value(text: str) -> Any:
     """One scalar as YAML reads it; text that is no YAML stands for itself."""
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Loader)
     except yaml.YAMLError:
         return text
     return value if isinstance(value, (str, int, float, bool, type(None))) else text
@@ -126,34 +143,30 @@ def _translate(flat: dict[str, Any], kind: type[BaseModel], notes: list[str]) ->
     return {**translated, **ours}
 
 
-def _refuse_unknown(unknown: list[str], known: Mapping[str, Any]) -> None:
-    if not unknown:
-        return
-    lines = []
-    sections = {key.partition(".")[0] for key in known if "." in key}
-    for key in unknown:
-        if key in sections:
-            lines.append(f"{key} is a section: set keys inside it, such as {key}.{_first_leaf(key, known)}")
-            continue
-        same_leaf = [k for k in known if k.rpartition(".")[2] == key.rpartition(".")[2]]
-        near = same_leaf or difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-        near = near or [
-            k for k in known if difflib.get_close_matches(key, [k.rpartition(".")[2]], cutoff=0.7)
-        ]
-        lines.append(
-            f"unknown key {key}" + (f"; did you mean {near[0]}?" if near else "; see taut train --help")
-        )
-    raise ValueError("\n".join(lines))
+def _refuse_unknown(unknown: Sequence[str], known: Collection[str]) -> None:
+    if unknown:
+        raise ValueError("\n".join(_what_is_unknown(key, known) for key in unknown))
 
 
-def _first_leaf(section: str, known: Mapping[str, Any]) -> str:
-    return next(key for key in known if key.startswith(f"{section}.")).partition(".")[2]
+def _what_is_unknown(key: str, known: Collection[str]) -> str:
+    inside = [k for k in known if k.startswith(f"{key}.")]
+    if inside:
+        return f"{key} is a section: set keys inside it, such as {inside[0]}"
+    nearest = " or ".join(_nearest(key, known))
+    return f"unknown key {key}; " + (f"did you mean {nearest}?" if nearest else "see taut train --help")
+
+
+def _nearest(key: str, known: Collection[str]) -> list[str]:
+    """The keys with the likeliest last part: in the section that was named, or else in any."""
+    section, _, leaf = key.rpartition(".")
+    names = [k.rpartition(".")[2] for k in known]
+    likeliest = difflib.get_close_matches(leaf, names, n=1, cutoff=0.6)
+    found = [k for k, name in zip(known, names, strict=True) if name in likeliest]
+    return [k for k in found if k.startswith(f"{section}.")] or found
 
 
 def _in_words(problem: Any) -> str:
-    key = ".".join(
-        str(part) for part in problem["loc"] if not str(part).startswith(("constrained", "float", "int"))
-    )
+    key = ".".join(str(part) for part in problem["loc"])
     return f"{key} = {_show(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from taut.config.presets import fill_in_run, fill_in_sft
+from taut.config.presets import WORLD, fill_in_run, fill_in_sft
 
 AdvantageName = Literal[
     "gae", "batch-mean", "group-mean", "group-standardized", "leave-one-out", "global-normalized", "reward"
@@ -20,6 +20,8 @@ PresetName = Literal[
 ]
 KLEstimatorName = Literal["k1", "k2", "k3", "k3-straight-through", "k3-weighted"]
 
+Text = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
+"""A name or path; one of digits alone reads as a number in YAML and is meant as text."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -28,15 +30,15 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Section(BaseModel):
-    """Unknown keys are errors and values are final."""
+    """Unknown keys are errors, `true` is no number and 5.0 no count, and values are final."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class RunConfig(Section):
-    name: str | None = None
+    name: Text | None = None
     """Directory name under `run.root`; made from date and time when not given."""
-    root: str = "runs"
+    root: Text = "runs"
     """Directory that holds the run directories."""
     seed: Count = 0
     """Seed of the data order, the sampling noise and, in the built-in world, the model."""
@@ -49,20 +51,20 @@ class RunConfig(Section):
 
 
 class ModelConfig(Section):
-    path: str = "careless-adder"
+    path: Text = WORLD
     """Folder or hub id of a transformers causal language model, or `careless-adder`, the built-in world's."""
-    gguf_file: str | None = None
+    gguf_file: Text | None = None
     """File inside `model.path` when the weights are GGUF."""
 
 
 class DataConfig(Section):
-    path: str = "careless-adder"
+    path: Text = WORLD
     """JSONL file with one prompt a line, or `careless-adder`, the built-in world's sums."""
-    eval_path: str | None = None
+    eval_path: Text | None = None
     """JSONL file of held-out prompts; without it nothing is evaluated (the world brings its own)."""
-    prompt_column: str = "prompt"
+    prompt_column: Text = "prompt"
     """Column that holds the prompt."""
-    completion_column: str = "completion"
+    completion_column: Text = "completion"
     """Column that holds the reply to learn from in `taut sft`."""
     limit: PositiveInt | None = None
     """Train on the first so many rows only; when not given, all (in the world, its 80 RL prompts)."""
@@ -82,7 +84,7 @@ class SamplingConfig(Section):
     min_p: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Sample only tokens at least this share as likely as the likeliest; 0 is off."""
     max_sequences: PositiveInt = 256
-    """Replies decoded at once."""
+    """Replies decoded at once; those to one prompt always go together."""
 
 
 class AlgorithmConfig(Section):
@@ -145,12 +147,12 @@ class KLConfig(Section):
     """Whether β follows `kl.target`."""
     target: Positive = 6.0
     """KL a reply that the adaptive controller steers to, in nats."""
-    horizon: Positive = 10000.0
+    horizon: PositiveInt = 10000
     """Replies over which the adaptive controller reacts."""
 
 
 class CriticConfig(Section):
-    path: str | None = None
+    path: Text | None = None
     """Folder the critic's backbone starts from; when not given, a copy of the policy's."""
     learning_rate: Positive = 1e-5
     """Step size of the critic's own optimiser."""
@@ -212,7 +214,7 @@ class Config(Section):
     run: RunConfig = RunConfig()
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
-    reward: str = "exact-match"
+    reward: Text = "exact-match"
     """Reward function, `file.py:function` or `module:function`; `exact-match` compares with column `answer`."""
     sampling: SamplingConfig = SamplingConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -232,7 +234,7 @@ class Config(Section):
 class SFTSettings(Section):
     batch_size: PositiveInt = 32
     """Examples in an optimiser step."""
-    output: str = "sft-model"
+    output: Text = "sft-model"
     """Folder the fine-tuned model is saved to; it must not exist."""
 
 
