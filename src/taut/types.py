@@ -79,6 +79,8 @@ class Batch:
 
     old_logprobs: Tensor | None = None
     """[B, T]; a row is NaN until the first optimiser step fills it in from its own forward pass."""
+    entropy: Tensor | None = None
+    """[B, T], of the policy at `old_logprobs`, and filled in with them."""
     ref_logprobs: Tensor | None = None  # [B, T]
     values: Tensor | None = None  # [B, T]; values[:, t] is read where the logits that sampled token t are
     bootstrap_values: Tensor | None = None  # [B]; the value at the last token of a truncated reply, else 0
@@ -136,3 +138,5 @@ class Trace:
     entropy: Tensor  # [B, T], of the policy at `old_logprobs`
     skipped: int = 0
     """Scheduled optimiser steps that were not taken: every reply masked, or the target KL exceeded."""
+    final_logprobs: Tensor | None = None
+    """[B, T], after the last optimiser step, where `store.final_pass` asks for one more pass."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 
 
 def load_tokenizer(path: str, gguf_file: str | None = None) -> PreTrainedTokenizerBase:
     """Raises ValueError where there is no tokenizer at `path`."""
+    _need_gguf(gguf_file)
     try:
         return AutoTokenizer.from_pretrained(path, gguf_file=gguf_file)
     except (OSError, ValueError) as error:
@@ -18,12 +21,34 @@ def load_tokenizer(path: str, gguf_file: str | None = None) -> PreTrainedTokeniz
 
 
 def load_model(path: str, gguf_file: str | None = None) -> Any:
-    """A float32 causal language model on the CPU, in eval mode. Raises ValueError where there is none."""
+    """A float32 causal language model on the CPU, in eval mode.
+
+    Raises ValueError where there is none, and where the files lack weights, which transformers would draw at random.
+    """
+    _need_gguf(gguf_file)
     try:
-        model = AutoModelForCausalLM.from_pretrained(path, gguf_file=gguf_file, dtype=torch.float32)
+        model, found = AutoModelForCausalLM.from_pretrained(
+            path, gguf_file=gguf_file, dtype=torch.float32, output_loading_info=True
+        )
     except (OSError, ValueError) as error:
         raise ValueError(_not_loaded("causal language model", path, error)) from error
+    if missing := sorted(found["missing_keys"]):
+        raise ValueError(
+            f"model.path {path} is no complete causal language model: it lacks {len(missing)} of its weights, "
+            f"{missing[0]} among them"
+        )
     return (_as_ordinary_model(model) if gguf_file else model).eval()
+
+
+def load_backbone(path: str) -> Any:
+    """A float32 decoder without a head, from a causal language model or a reward model.
+
+    Raises ValueError where there is none.
+    """
+    try:
+        return AutoModel.from_pretrained(path, dtype=torch.float32).eval()
+    except (OSError, ValueError) as error:
+        raise ValueError(_not_loaded("decoder", path, error)) from error
 
 
 def check_is_model(path: str, gguf_file: str | None) -> None:
@@ -39,13 +64,10 @@ def check_is_model(path: str, gguf_file: str | None) -> None:
 def end_of_sequence_ids(model: Any, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     """Every id that ends a reply: of the generation config, the model's config and the tokenizer."""
     ids: set[int] = set()
-    for found in (
-        getattr(model.generation_config, "eos_token_id", None),
-        getattr(model.config, "eos_token_id", None),
-        tokenizer.eos_token_id,
-    ):
-        ids.update(found if isinstance(found, list | tuple) else [found] if found is not None else [])
-    return tuple(sorted(ids))
+    for holder in (model.generation_config, model.config, tokenizer):
+        found = getattr(holder, "eos_token_id", None)
+        ids.update(found if isinstance(found, list | tuple) else [found])
+    return tuple(sorted(ids - {None}))
 
 
 def save_model(model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
@@ -54,9 +76,14 @@ def save_model(model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> 
     tokenizer.save_pretrained(folder)
 
 
+def _need_gguf(gguf_file: str | None) -> None:
+    if gguf_file and find_spec("gguf") is None:
+        raise ImportError("GGUF files need gguf: pip install 'taut[gguf]'")
+
+
 def _as_ordinary_model(model: Any) -> Any:
     """The same weights without the mark of their quantised origin, which would forbid saving them."""
-    config = AutoConfig.for_model(model.config.model_type, **model.config.to_dict())
+    config = copy.deepcopy(model.config)
     if hasattr(config, "quantization_config"):
         del config.quantization_config
     ordinary = type(model)(config)
@@ -66,5 +93,5 @@ def _as_ordinary_model(model: Any) -> Any:
 
 
 def _not_loaded(what: str, path: str, error: Exception) -> str:
-    reason = str(error).strip().splitlines()[0]
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return f"no {what} could be loaded from model.path {path}: {reason}"

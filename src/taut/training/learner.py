@@ -83,9 +83,10 @@ class LocalLearner:
         before_update = self.config.kl.placement == "reward"
         old = [rows for number, rows in parts if number > 0 or before_update]
         all_rows = [rows for _, rows in parts]
-        batch = replace(batch, old_logprobs=self._logprobs(self.policy, batch, old))
+        old_logprobs, entropy = self._logprobs(self.policy, batch, old)
+        batch = replace(batch, old_logprobs=old_logprobs, entropy=entropy)
         if self.reference is not None:
-            batch.ref_logprobs = self._logprobs(self.reference, batch, all_rows)
+            batch.ref_logprobs, _ = self._logprobs(self.reference, batch, all_rows)
         if self.critic is not None:
             batch.values, batch.bootstrap_values = self._values(self.critic, batch, all_rows)
         return batch
@@ -94,7 +95,15 @@ class LocalLearner:
         """Raises NonFiniteError before the weights are touched where a loss or gradient is not finite."""
         self._start_batch(batch, schedule)
         assert batch.old_logprobs is not None
-        trace = Trace([], batch.old_logprobs.clone(), torch.full(batch.reply_ids.shape, torch.nan))
+        assert batch.entropy is not None
+        trace = Trace([], batch.old_logprobs.clone(), batch.entropy.clone())
+        self._run_epochs(batch, schedule, trace)
+        if self.config.store.final_pass:
+            trace.final_logprobs = self._final_pass(batch)
+        return trace
+
+    def _run_epochs(self, batch: Batch, schedule: Schedule, trace: Trace) -> None:
+        """Stops where the target KL is exceeded; what is left of the schedule then counts as skipped."""
         for epoch, minibatches in enumerate(schedule.minibatches):
             for number, rows in enumerate(minibatches):
                 step = self._optimizer_step(batch, rows, schedule, trace)
@@ -105,8 +114,7 @@ class LocalLearner:
                 trace.steps.append(step)
                 if not step.applied and not self._warming_up(schedule):
                     trace.skipped = schedule.optimizer_steps - sum(s.applied for s in trace.steps)
-                    return trace
-        return trace
+                    return
 
     def weights(self) -> Mapping[str, Tensor]:
         return self.policy.model.state_dict()
@@ -153,13 +161,20 @@ class LocalLearner:
     def _warming_up(self, schedule: Schedule) -> bool:
         return self.critic is not None and schedule.step <= self.config.critic.warmup_steps
 
-    def _logprobs(self, policy: Policy, batch: Batch, parts: list[Rows]) -> Tensor:
-        """[B, T] on the CPU, NaN in the rows that are in no part."""
-        logprobs = torch.full(batch.reply_ids.shape, torch.nan)
+    @torch.no_grad()
+    def _final_pass(self, batch: Batch) -> Tensor:
+        everyone = list(range(batch.size))
+        parts = micro_batches(everyone, sequence_lengths(batch), self.config.learner.micro_batch_tokens)
+        return self._logprobs(self.policy, batch, parts)[0]
+
+    def _logprobs(self, policy: Policy, batch: Batch, parts: list[Rows]) -> tuple[Tensor, Tensor]:
+        """Logprobs and entropy [B, T] on the CPU, NaN in the rows that are in no part."""
+        whole = torch.full(batch.reply_ids.shape, torch.nan), torch.full(batch.reply_ids.shape, torch.nan)
         for rows in parts:
-            part, _ = policy(sequences_of(batch, rows, self.device), self.config.sampling.temperature)
-            fill_unknown(logprobs, rows, pad_width(part, logprobs.shape[1]))
-        return logprobs
+            part = policy(sequences_of(batch, rows, self.device), self.config.sampling.temperature)
+            for target, seen in zip(whole, part, strict=True):
+                fill_unknown(target, rows, pad_width(seen, target.shape[1]))
+        return whole
 
     def _values(self, critic: Critic, batch: Batch, parts: list[Rows]) -> tuple[Tensor, Tensor]:
         """Values [B, T] in units of reward and, of truncated replies, the value after their last token [B]."""

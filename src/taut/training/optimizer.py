@@ -11,7 +11,7 @@ from torch import nn
 from taut.config import OptimizerConfig
 
 
-class NonFiniteError(ValueError):
+class NonFiniteError(ArithmeticError):
     """A loss or gradient was NaN or infinite; raised before `optimizer.step()`, so the weights are untouched."""
 
 

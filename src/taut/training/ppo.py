@@ -61,8 +61,9 @@ def train_ppo(config: Config, parts: Parts, store: StepStore, observers: Sequenc
             sampler.load_weights(learner.weights(), version=step)
 
         metrics = step_metrics(batch, trace, config) | time_metrics(watch, batch)
-        metrics |= {"kl/coefficient": kl.coefficient, "reply/resampled": float(collected.resampled)}
+        metrics |= {"reply/resampled": float(collected.resampled)}
         if batch.ref_logprobs is not None:
+            metrics |= {"kl/coefficient": kl.coefficient}
             kl.update(reference_kl_per_reply(batch, trace), batch.size)
         metrics |= evaluation(config, parts, step)
         finish_step(step_record(config, batch, schedule, trace, metrics), store, observers)

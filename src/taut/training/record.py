@@ -7,7 +7,7 @@ from torch import Tensor
 
 from taut.config import Config
 from taut.store import ReplyRecord, StepRecord, UpdateRecord
-from taut.types import Batch, OptimizerStep, Schedule, Trace
+from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
 
 def step_record(
@@ -18,7 +18,7 @@ def step_record(
         constants={**config.algorithm.model_dump(), "kl_coefficient": schedule.kl_coefficient},
         scalars=metrics,
         replies=[_reply(batch, trace, row) for row in range(batch.size)],
-        optimizer_steps=[_update(batch, step) for step in trace.steps],
+        optimizer_steps=[_update(batch, step) for step in trace.steps] + _final(batch, trace),
     )
 
 
@@ -55,12 +55,26 @@ def _reply(batch: Batch, trace: Trace, row: int) -> ReplyRecord:
 
 
 def _update(batch: Batch, step: OptimizerStep) -> UpdateRecord:
-    lengths = [int(batch.reply_lengths[row]) for row in step.rows]
     return UpdateRecord(
         epoch=step.epoch,
         minibatch=step.minibatch,
         rows=np.array(step.rows),
-        logprobs=[row[:length].numpy() for row, length in zip(step.logprobs, lengths, strict=True)],
+        logprobs=_trimmed(batch, step.rows, step.logprobs),
         scalars=step.scalars,
         applied=step.applied,
     )
+
+
+def _final(batch: Batch, trace: Trace) -> list[UpdateRecord]:
+    """The pass after the last optimiser step, as the first of an epoch that never took one."""
+    if trace.final_logprobs is None:
+        return []
+    epoch = 1 + max((step.epoch for step in trace.steps), default=-1)
+    rows = list(range(batch.size))
+    logprobs = _trimmed(batch, rows, trace.final_logprobs)
+    return [UpdateRecord(epoch, 0, np.array(rows), logprobs, scalars={}, applied=False)]
+
+
+def _trimmed(batch: Batch, rows: Rows, logprobs: Tensor) -> list[np.ndarray]:
+    lengths = [int(batch.reply_lengths[row]) for row in rows]
+    return [row[:length].numpy() for row, length in zip(logprobs, lengths, strict=True)]
