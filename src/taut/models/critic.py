@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,18 +18,17 @@ class Critic(nn.Module):
     The head starts at zero: until the critic has learned something, advantages are those of a run without one.
     """
 
-    def __init__(self, backbone: nn.Module, hidden_size: int) -> None:
+    def __init__(self, backbone: Any) -> None:
         super().__init__()
         self.backbone = backbone.eval()
-        self.head = nn.Linear(hidden_size, 1)
+        self.head = nn.Linear(backbone.config.get_text_config().hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
     @classmethod
     def from_policy(cls, policy: Policy) -> Critic:
         """A critic whose backbone is a copy of the policy's."""
-        critic = cls(copy.deepcopy(policy.backbone), policy.model.config.get_text_config().hidden_size)
-        return critic.to(next(policy.parameters()).device)
+        return cls(copy.deepcopy(policy.backbone)).to(next(policy.parameters()).device)
 
     def forward(self, sequences: Sequences) -> tuple[Tensor, Tensor]:
         """Values [b, T], read where the logits that sampled each token are, and values [b] at the last token."""

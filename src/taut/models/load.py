@@ -27,12 +27,13 @@ def load_model(path: str, gguf_file: str | None = None) -> Any:
     """
     _need_gguf(gguf_file)
     try:
-        model, found = AutoModelForCausalLM.from_pretrained(
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             path, gguf_file=gguf_file, dtype=torch.float32, output_loading_info=True
         )
     except (OSError, ValueError) as error:
         raise ValueError(_not_loaded("causal language model", path, error)) from error
-    if missing := sorted(found["missing_keys"]):
+    model, info = loaded
+    if missing := sorted(info["missing_keys"]):
         raise ValueError(
             f"model.path {path} is no complete causal language model: it lacks {len(missing)} of its weights, "
             f"{missing[0]} among them"
@@ -63,7 +64,7 @@ def check_is_model(path: str, gguf_file: str | None) -> None:
 
 def end_of_sequence_ids(model: Any, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     """Every id that ends a reply: of the generation config, the model's config and the tokenizer."""
-    ids: set[int] = set()
+    ids: set[Any] = set()
     for holder in (model.generation_config, model.config, tokenizer):
         found = getattr(holder, "eos_token_id", None)
         ids.update(found if isinstance(found, list | tuple) else [found])

@@ -22,11 +22,12 @@ class Policy(nn.Module):
         super().__init__()
         # Dropout would make the ratio of unchanged weights differ from 1.
         self.model = model.eval()
-        config = model.config
+        config = model.config.get_text_config()
         self.softcap: float | None = getattr(config, "final_logit_softcapping", None)
         self.logit_scale: float = getattr(config, "logit_scale", None) or 1.0
         if divisor := getattr(config, "logits_scaling", None):
             self.logit_scale = 1.0 / divisor
+        self._refuse_unknown_head()
 
     @property
     def backbone(self) -> nn.Module:
@@ -51,6 +52,18 @@ class Policy(nn.Module):
         )
         empty = torch.zeros(mask.shape, dtype=logprobs.dtype, device=mask.device)
         return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
+
+    @torch.no_grad()
+    def _refuse_unknown_head(self) -> None:
+        """Raises ValueError where the family makes its logits in a way that is not known here."""
+        token = torch.zeros(1, 1, dtype=torch.long, device=next(self.model.parameters()).device)
+        theirs = self.model(input_ids=token, use_cache=False).logits[:, 0].float()
+        ours = self.next_token_logits(self.backbone(input_ids=token, use_cache=False).last_hidden_state[:, 0])
+        if (ours - theirs).abs().max() > 0.01 * theirs.abs().max():
+            raise ValueError(
+                f"{type(self.model).__name__} makes its logits from its last hidden states by more than an LM head, "
+                "a bias, a scale and a softcap: its logprobs would be wrong here, so choose another model family"
+            )
 
     def next_token_logits(self, hidden: Tensor) -> Tensor:
         """[b, V] float32 logits from the last hidden states [b, H], for the sampler."""

@@ -47,4 +47,5 @@ def pad_sequences(
 def pad_ids(rows: Sequence[Sequence[int]], device: str) -> Tensor:
     """[b, longest] int64, right-padded."""
     width = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[PAD_ID] * (width - len(row))] for row in rows], device=device)
+    padded = [[*row, *[PAD_ID] * (width - len(row))] for row in rows]
+    return torch.tensor(padded, dtype=torch.long, device=device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -27,9 +28,9 @@ class Sampling:
 def truncate_logits(logits: Tensor, sampling: Sampling) -> Tensor:
     """[b, V] logits at the sampling temperature, -inf outside the tokens that may be drawn.
 
-    Filters act in the order top-k, top-p, min-p, each on the distribution as it stands: the k likeliest, the
-    smallest set of likeliest tokens that holds mass p, those at least min_p times as likely as the likeliest.
-    The likeliest token always stays.
+    Filters act in the order top-k, top-p, min-p, each on the distribution as it stands: the k likeliest (and any
+    as likely as the k-th), the smallest set of likeliest tokens that holds mass p, those at least min_p times as
+    likely as the likeliest. The likeliest token always stays.
     """
     if 0 < sampling.top_k < logits.shape[-1]:
         smallest = logits.topk(sampling.top_k, dim=-1).values[:, -1:]
@@ -42,8 +43,8 @@ def truncate_logits(logits: Tensor, sampling: Sampling) -> Tensor:
         beyond[:, 0] = False
         logits = logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
     if sampling.min_p > 0:
-        highest = logits.max(-1, keepdim=True).values
-        logits = logits.masked_fill(logits - highest < torch.log(torch.tensor(sampling.min_p)), -torch.inf)
+        lowest = logits.max(-1, keepdim=True).values + math.log(sampling.min_p)
+        logits = logits.masked_fill(logits < lowest, -torch.inf)
     return logits
 
 

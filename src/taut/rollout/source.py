@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ class PromptSource:
 
     def __init__(self, prompts: Sequence[Prompt], seed: int) -> None:
         self._by_index = {prompt.index: prompt for prompt in prompts}
+        assert len(self._by_index) == len(prompts), "two prompts share an index"
         self._seed = seed
         self._passes = 0
         self._queue: list[int] = []
@@ -26,28 +28,26 @@ class PromptSource:
 
         Gives fewer only where fewer exist.
         """
+        barred = self._by_index.keys() & without
+        count = min(count, len(self) - len(barred))
         taken: list[int] = []
-        barred = set(without)
-        count = min(count, len(self._by_index.keys() - barred))
+        place = 0
         while len(taken) < count:
-            waiting = [index for index in self._queue if index not in barred]
-            if not waiting:
+            if place == len(self._queue):
                 self._queue += self._next_pass()
-                continue
-            taken.append(waiting[0])
-            barred.add(waiting[0])
-            self._queue.remove(waiting[0])
+            if self._queue[place] in barred:
+                place += 1
+            else:
+                taken.append(self._queue.pop(place))
+                barred.add(taken[-1])
         return [self._by_index[index] for index in taken]
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         """What `restore` needs to go on from here."""
         return {"passes": self._passes, "queue": list(self._queue)}
 
-    def restore(self, state: dict[str, object]) -> None:
-        passes, queue = state["passes"], state["queue"]
-        assert isinstance(passes, int)
-        assert isinstance(queue, list)
-        self._passes, self._queue = passes, queue
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self._passes, self._queue = state["passes"], list(state["queue"])
 
     def _next_pass(self) -> list[int]:
         rng = np.random.default_rng([self._seed, 2, self._passes])

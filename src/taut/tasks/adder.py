@@ -8,17 +8,17 @@ carelessly; PPO with an exact-match reward sharpens what it knows and does not t
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from taut.tasks.data import Row
 
 CHARACTERS = "0123456789+=;"
 END = ";"
 HELD_OUT, DEMONSTRATED, RL_PROMPTS = 200, 500, 80
 SLIP = 0.3
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,9 @@ class AdderWorld:
 
 def adder_world(seed: int) -> AdderWorld:
     """Rows {"prompt": "23+45=", "answer": "68"}."""
-    sums = [
-        {"prompt": f"{a}+{b}=", "answer": str(a + b)} for a in range(10, 50) for b in range(10, 50)
-    ]  # fmt: skip
-    order = np.random.default_rng([seed, 0]).permutation(len(sums))
-    shuffled = [sums[i] for i in order]
+    pairs = itertools.product(range(10, 50), repeat=2)
+    sums = [{"prompt": f"{a}+{b}=", "answer": str(a + b)} for a, b in pairs]
+    shuffled = [sums[i] for i in np.random.default_rng([seed, 0]).permutation(len(sums))]
     return AdderWorld(shuffled[:HELD_OUT], shuffled[HELD_OUT : HELD_OUT + DEMONSTRATED])
 
 

@@ -22,21 +22,23 @@ def read_jsonl(path: str) -> list[Row]:
     file = Path(path)
     if not file.is_file():
         raise ValueError(f"data file {path} does not exist")
-    rows: list[Row] = []
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError as error:
-                raise ValueError(f"{path}, line {number} is not JSON: {error.msg}") from error
-            if not isinstance(row, dict):
-                raise ValueError(f"{path}, line {number} must be a JSON object, not a {type(row).__name__}")
-            rows.append(row)
+    with file.open("rb") as lines:
+        rows = [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
     if not rows:
         raise ValueError(f"data file {path} holds no rows")
     return rows
+
+
+def _row(line: bytes, where: str) -> Row:
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} is not UTF-8: {error.reason} at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where} is not JSON: {error.msg}") from error
+    if not isinstance(row, dict):
+        raise ValueError(f"{where} must be a JSON object, not a {type(row).__name__}")
+    return row
 
 
 def text_column(rows: Sequence[Row], column: str, path: str) -> list[str]:
@@ -44,7 +46,7 @@ def text_column(rows: Sequence[Row], column: str, path: str) -> list[str]:
     for number, row in enumerate(rows, 1):
         if column not in row:
             raise ValueError(
-                f"{path}, row {number} has no column {column!r}; it has {', '.join(row) or 'none'}"
+                f"{path}, row {number} has no column {column!r}; its columns are: {', '.join(row) or 'none'}"
             )
         if not isinstance(row[column], str):
             kind = type(row[column]).__name__

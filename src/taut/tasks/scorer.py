@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 from taut.types import Prompt, Rollout, Score
 
 RewardFunction = Callable[..., Sequence[float]]
-"""`score(prompts, completions, **columns) -> one number a reply`, called as keywords with equally long lists."""
+"""`score(prompts, completions, **columns) -> one number a reply`, called by keyword with equally long lists."""
 
 
 class Scorer(Protocol):
     def check(self, prompts: Sequence[Prompt]) -> None:
-        """Raises ValueError where these prompts lack a column the scorer needs."""
+        """Raises ValueError where the columns of these prompts are not those the scorer needs."""
         ...
 
     def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
@@ -30,7 +33,7 @@ class ExactMatch:
 
     def check(self, prompts: Sequence[Prompt]) -> None:
         for prompt in prompts:
-            if "answer" not in prompt.columns:
+            if prompt.columns.get("answer") is None:
                 columns = ", ".join(prompt.columns) or "none"
                 raise ValueError(
                     f"reward = exact-match needs a column 'answer'; row {prompt.index + 1} has besides its prompt: "
@@ -53,36 +56,49 @@ class FunctionScorer:
         self.name = name
 
     def check(self, prompts: Sequence[Prompt]) -> None:
-        """Any columns do: the function is called with those there are."""
+        columns = dict.fromkeys(_column_names(prompts))
+        if taken := columns.keys() & {"prompts", "completions"}:
+            raise ValueError(
+                f"reward function {self.name} gets prompts and completions from the run, so no column of the data "
+                f"can be named {min(taken)}: rename it"
+            )
+        try:
+            inspect.signature(self.function).bind(prompts=[], completions=[], **columns)
+        except TypeError as error:
+            raise ValueError(
+                f"reward function {self.name} is called with prompts, completions and the columns of the data "
+                f"({', '.join(columns) or 'none'}), and that fails: {error}. **columns takes those it does not name"
+            ) from error
 
     def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
         """Raises ValueError naming the function where it raises or does not return one finite number a reply."""
-        columns = {key: [r.prompt.columns.get(key) for r in rollouts] for key in _column_names(rollouts)}
+        prompts = [rollout.prompt for rollout in rollouts]
+        columns = {name: [prompt.columns.get(name) for prompt in prompts] for name in _column_names(prompts)}
         try:
-            numbers = self.function(
-                prompts=[r.prompt.text for r in rollouts], completions=[r.text for r in rollouts], **columns
+            returned = self.function(
+                prompts=[prompt.text for prompt in prompts],
+                completions=[rollout.text for rollout in rollouts],
+                **columns,
             )
-        except Exception as error:  # the one place where a user's code runs: whatever it does is reported
+        except Exception as error:  # a user's code runs: whatever it does is reported
             raise ValueError(f"reward function {self.name} raised {type(error).__name__}: {error}") from error
-        return [Score(number) for number in self._checked(numbers, len(rollouts))]
+        return [Score(number) for number in self._numbers(returned, len(rollouts))]
 
-    def _checked(self, numbers: Any, expected: int) -> list[float]:
-        if not isinstance(numbers, Sequence) or isinstance(numbers, str):
-            numbers = numbers.tolist() if hasattr(numbers, "tolist") else numbers
-            if not isinstance(numbers, list):
-                raise ValueError(
-                    f"reward function {self.name} must return a list of numbers, not {type(numbers).__name__}"
-                )
+    def _numbers(self, returned: Any, expected: int) -> list[float]:
+        numbers = _plain(returned)
+        if not isinstance(numbers, list | tuple):
+            raise ValueError(
+                f"reward function {self.name} must return a list of numbers, not {type(numbers).__name__}"
+            )
         if len(numbers) != expected:
             raise ValueError(
                 f"reward function {self.name} returned {len(numbers)} numbers for {expected} replies"
             )
-        for position, number in enumerate(numbers):
-            value = number.item() if hasattr(number, "item") else number
-            if isinstance(value, str) or not isinstance(value, int | float) or not math.isfinite(value):
+        for position, number in enumerate(map(_plain, numbers)):
+            if not isinstance(number, int | float) or not math.isfinite(number):
                 raise ValueError(
-                    f"reward function {self.name} returned {value!r} for reply {position}; "
-                    "each must be a finite number"
+                    f"reward function {self.name} returned {number!r} for reply {position}: "
+                    "each must be a finite number, or true or false for 1 or 0"
                 )
         return [float(number) for number in numbers]
 
@@ -109,7 +125,8 @@ class WithLengthPenalty:
 
 def overlong_penalty(length: int, max_new_tokens: int, buffer: float) -> float:
     """0 up to `max_new_tokens - buffer` tokens, falling in a line to -1 at `max_new_tokens`."""
-    return -max(0.0, (length - (max_new_tokens - buffer)) / buffer)
+    beyond = length - (max_new_tokens - buffer)
+    return -min(1.0, max(0.0, beyond / buffer))
 
 
 def load_reward_function(reference: str) -> RewardFunction:
@@ -130,23 +147,30 @@ def load_reward_function(reference: str) -> RewardFunction:
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
-        there = (
-            ", ".join(n for n, v in vars(module).items() if callable(v) and not n.startswith("_")) or "none"
+        there = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+        raise ValueError(
+            f"reward {reference}: {place} has no function {name}; it has {', '.join(there) or 'none'}"
         )
-        raise ValueError(f"reward {reference}: {place} has no function {name}; it has {there}")
     return function
 
 
-def _load_file(path: str) -> Any:
+def _load_file(path: str) -> ModuleType:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    name = f"taut_reward_{Path(path).stem}"  # a reward file may well be called math.py
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look a class's module up there
     spec.loader.exec_module(module)
     return module
 
 
-def _column_names(rollouts: Sequence[Rollout]) -> list[str]:
-    return list(dict.fromkeys(key for rollout in rollouts for key in rollout.prompt.columns))
+def _column_names(prompts: Sequence[Prompt]) -> list[str]:
+    return list(dict.fromkeys(name for prompt in prompts for name in prompt.columns))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's and torch's arrays and scalars as Python's lists and numbers."""
+    return value.tolist() if hasattr(value, "tolist") else value
