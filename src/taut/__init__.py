@@ -1,20 +1,21 @@
 """Taut: PPO for language models, with every token's update in view."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from taut.config import Config
-from taut.store import Run
-
 if TYPE_CHECKING:
+    from taut.config import Config
     from taut.launch.local import train
+    from taut.store import Run
 
 __version__ = "0.1.0"
 __all__ = ["Config", "Run", "train"]
 
+_HOMES = {"Config": "taut.config", "Run": "taut.store", "train": "taut.launch.local"}
+"""Imported when asked for: `taut --help` must wait for none of them, least of all for torch."""
+
 
 def __getattr__(name: str) -> Any:
-    if name == "train":  # brings torch, which `taut --help` must not wait for
-        from taut.launch.local import train
-
-        return train
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'taut' has no attribute {name!r}")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 import transformers
 from transformers import PreTrainedTokenizerBase
 
 import taut
-from taut.config import WORLD, Config, check, to_yaml
+from taut.config import WORLD, Config, SFTConfig, check, to_yaml
 from taut.launch.quiet import quiet_transformers
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
@@ -31,8 +32,14 @@ from taut.training.learner import LocalLearner
 from taut.training.ppo import Observer, Parts, train_ppo
 from taut.types import Prompt
 
+OnWait = Callable[[str, int, int], None]
+"""Hears, before the first step, what is waited for, how far that is, and of how much."""
 
-def train(config: Config, observers: Sequence[Observer] = ()) -> Run:
+
+def wait_for_nothing(what: str, done: int, total: int) -> None: ...
+
+
+def train(config: Config, observers: Sequence[Observer] = (), on_wait: OnWait = wait_for_nothing) -> Run:
     """Trains as the config says and returns the finished run.
 
     Everything cheap is checked before the weights load: contradictions, data, reward function, run name.
@@ -47,7 +54,7 @@ def train(config: Config, observers: Sequence[Observer] = ()) -> Run:
     scorer.check([*prompts, *held_out])
 
     device = prepare_torch(config.run)
-    policy = load_policy(config, device)
+    policy = load_policy(config, device, on_wait)
     check_lengths(policy, [*prompts, *held_out], config)
     parts = Parts(
         source=PromptSource(prompts, config.run.seed),
@@ -105,11 +112,16 @@ def make_scorer(config: Config) -> Scorer:
     return scorer
 
 
-def load_policy(config: Config, device: str) -> Policy:
+def load_policy(config: Config, device: str, on_wait: OnWait = wait_for_nothing) -> Policy:
     path = config.model.path
     if path == WORLD:
-        path = str(world_model_folder(config.run.seed))
+        path = str(_world_model(config.run.seed, on_wait))
     return Policy(load_model(path, config.model.gguf_file)).to(device)
+
+
+def _world_model(seed: int, on_wait: OnWait) -> Path:
+    what, total = f"fine-tuning the world's model, once for seed {seed}:", SFTConfig().run.steps
+    return world_model_folder(seed, lambda step, loss: on_wait(what, step, total))
 
 
 def make_critic(policy: Policy, config: Config) -> Critic | None:

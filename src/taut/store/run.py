@@ -104,8 +104,9 @@ class Run:
 
     @property
     def step_count(self) -> int:
+        """Steps trained: step 0, the evaluation before training, is none."""
         with reading(self._path) as db:
-            return db.execute("SELECT COUNT(*) FROM batches WHERE NOT superseded").fetchone()[0]
+            return db.execute("SELECT COUNT(*) FROM batches WHERE step > 0 AND NOT superseded").fetchone()[0]
 
     def kept_steps(self) -> list[int]:
         """The steps whose replies and updates are still stored."""

@@ -1,0 +1,80 @@
+"""`taut COMMAND ...`: the table of commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from taut.commands import learn, look, use
+from taut.commands.help import plain_help, print_commands, print_settings_help
+from taut.terminal.console import make_console
+
+WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
+    "train": learn.train,
+    "sft": learn.sft,
+    "sweep": learn.sweep,
+    "eval": use.evaluate,
+    "sample": use.sample,
+}
+"""Take a config file and `--section.key value`, all of it read by `taut.config`."""
+
+PLAIN: dict[str, Callable[..., None]] = {
+    "runs": look.runs,
+    "show": look.show,
+    "compare": look.compare,
+    "export": look.export,
+}
+"""Their arguments are their signature, which tyro reads: those before the / by place, the others by name."""
+
+DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+LONGEST_ERROR = 8  # lines
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit code: 0 done, 1 failed, 2 wrong input, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    try:
+        _run([argument for argument in given if argument != "--debug"])
+    except KeyboardInterrupt:
+        return _say("interrupted; the steps that were finished are kept", INTERRUPTED, debug)
+    except (ValueError, ImportError) as error:
+        return _say(str(error), WRONG_INPUT, debug)
+    except (ArithmeticError, OSError, RuntimeError, sqlite3.Error) as error:
+        return _say(f"{type(error).__name__}: {error}", FAILED, debug)
+    except SystemExit as end:  # how tyro ends after a help page, or after an error it has told
+        return end.code if isinstance(end.code, int) else WRONG_INPUT
+    return DONE
+
+
+def _run(arguments: list[str]) -> None:
+    name, *rest = arguments or ["--help"]
+    console = make_console()
+    if name in ("-h", "--help"):
+        print_commands({**WITH_SETTINGS, **PLAIN}, console)
+    elif name in WITH_SETTINGS and {"-h", "--help"} & set(rest):
+        print_settings_help(name, WITH_SETTINGS[name], console)
+    elif name in WITH_SETTINGS:
+        WITH_SETTINGS[name](rest)
+    elif name in PLAIN:
+        import tyro  # only here: help of the other commands need not wait for it
+
+        command = PLAIN[name]
+        options = (tyro.conf.FlagCreatePairsOff,)
+        tyro.cli(command, args=rest, prog=f"taut {name}", description=plain_help(command), config=options)
+    else:
+        near = difflib.get_close_matches(name, [*WITH_SETTINGS, *PLAIN], n=1)
+        hint = f"did you mean {near[0]}?" if near else "taut --help lists the commands"
+        raise ValueError(f"unknown command {name!r}: {hint}")
+
+
+def _say(message: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    lines = message.strip().splitlines() or ["failed"]
+    more = [f"and {len(lines) - LONGEST_ERROR} lines more: see --debug"] if len(lines) > LONGEST_ERROR else []
+    print("taut: " + "\n      ".join([*lines[:LONGEST_ERROR], *more]), file=sys.stderr)
+    return code

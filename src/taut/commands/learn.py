@@ -1,0 +1,101 @@
+"""Commands that train."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from taut.commands.arguments import (
+    config_of,
+    is_config_file,
+    one_word,
+    parse_axes,
+    resolve_and_tell,
+    take_apart,
+    take_count,
+)
+from taut.terminal.console import make_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from taut.config import Config
+
+
+def train(arguments: list[str]) -> None:
+    """Train with PPO and its kin.
+
+    usage: taut train [config.yaml] [--section.key value ...] [--quiet | --json]
+
+    Alone it trains the built-in world's model. --quiet prints errors only, --json one object a step.
+    """
+    from taut.config import Config, check
+    from taut.store.runs import new_run_directory
+
+    taken = take_apart(arguments, switches=("quiet", "json"))
+    config = config_of(taken, Config)
+    check(config)
+    name = new_run_directory(config.run.root, config.run.name).name
+    config = config.model_copy(update={"run": config.run.model_copy(update={"name": name})})
+    _train(config, make_console(quiet="quiet" in taken.switches), "json" in taken.switches)
+
+
+def _train(config: Config, console: Console, json: bool) -> None:
+    from taut.terminal.lines import JsonView, LinesView
+    from taut.terminal.live import LiveView
+
+    drawn = console.is_terminal and not console.quiet
+    with JsonView() if json else LiveView(config, console) if drawn else LinesView(config, console) as view:
+        from taut.launch.local import train  # takes seconds, under a view that is already there
+
+        view.finish(train(config, [view.observe], view.wait))
+
+
+def sft(arguments: list[str]) -> None:
+    """Fine-tune on prompt/completion pairs.
+
+    usage: taut sft [config.yaml] [--section.key value ...] [--quiet]
+
+    Alone it makes the built-in world's model from its careless teacher.
+    """
+    from taut.config import SFTConfig
+    from taut.terminal.fine_tuning import fine_tuning_view
+
+    taken = take_apart(arguments, switches=("quiet",))
+    config = config_of(taken, SFTConfig)
+    console = make_console(quiet="quiet" in taken.switches)
+    with fine_tuning_view(config.run.steps, console) as on_step:
+        from taut.launch.sft import fine_tune_model
+
+        folder = fine_tune_model(config, on_step)
+    console.print(f"saved in {folder}", soft_wrap=True)
+
+
+def sweep(arguments: list[str]) -> None:
+    """Train every combination of some settings' values.
+
+    usage: taut sweep [config.yaml] section.key=value,value ... [--section.key value ...] [--jobs N] [--json]
+
+    Ends with a table of mean ± standard deviation over run.seed. --jobs N trains N runs at a time, --json
+    prints the table's rows. Settings are those of taut train; runs are named by run.name and their own values.
+    """
+    from taut.config.resolve import flatten, read_yaml
+
+    taken = take_apart(arguments, switches=("json",))
+    jobs = take_count(taken, "jobs")
+    file = one_word([word for word in taken.words if is_config_file(word)], "config file")
+    axes = parse_axes([word for word in taken.words if not is_config_file(word)])
+    base = {**flatten(read_yaml(file) if file else {}), **taken.settings}
+    root = resolve_and_tell(base).run.root
+    from taut.launch.sweep import SEED, run_sweep, summarize
+    from taut.store.codec import to_json
+    from taut.terminal.sweep import SweepLines, sweep_table
+
+    json, console = "json" in taken.switches, make_console()
+    lines = SweepLines(math.prod(map(len, axes.values())), make_console(quiet=json))
+    rows = summarize(run_sweep(base, axes, root, jobs, lines.end, lines.wait), axes)
+    if json:
+        for row in rows:
+            print(to_json(row))
+    else:
+        console.print(sweep_table(rows, [axis for axis in axes if axis != SEED], console))

@@ -1,0 +1,117 @@
+"""Many runs: every combination of the values given for some settings."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from taut.config import WORLD, Config, check, resolve
+from taut.launch.local import OnWait, train, wait_for_nothing
+from taut.launch.sft import world_model_folder
+from taut.store import Run
+from taut.store.compare import summary_rows
+from taut.store.runs import new_run_directory
+
+Axes = Mapping[str, Sequence[Any]]
+SEED = "run.seed"
+RESULTS = ("reward/mean", "eval/accuracy", "eval/greedy", "clip/binding")
+
+
+def run_sweep(
+    base: Mapping[str, Any],
+    axes: Axes,
+    root: Path | str = "runs",
+    jobs: int = 1,
+    on_run: Callable[[Run], None] = lambda run: None,
+    on_wait: OnWait = wait_for_nothing,
+) -> list[Run]:
+    """Trains every combination, the last axis varying fastest, and returns the runs in that order.
+
+    `base` is the settings they share; its `run.name` begins the runs' names. With `jobs` above 1 that many
+    processes each train one run at a time. `on_run` hears of each run as it ends.
+    Raises ValueError before anything starts where a combination is impossible or its run exists.
+    """
+    configs = sweep_configs(base, axes, root)
+    seeds = sorted({config.run.seed for config in configs if config.model.path == WORLD})
+    what = "fine-tuning the world's models, one a seed:"
+    if jobs == 1:
+        for done, seed in enumerate(seeds):
+            on_wait(what, done, len(seeds))
+            world_model_folder(seed)
+        return [_reported(train(config), on_run) for config in configs]
+    # A forked child would inherit torch's threads in whatever state they are.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as workers:
+        # Made first: runs that share a seed would each make its model.
+        for done, _ in enumerate(workers.map(world_model_folder, seeds), 1):
+            on_wait(what, done, len(seeds))
+        futures = {workers.submit(train, config): position for position, config in enumerate(configs)}
+        try:
+            runs = {futures[done]: _reported(done.result(), on_run) for done in as_completed(futures)}
+        except BaseException:
+            workers.shutdown(cancel_futures=True)
+            raise
+    return [runs[position] for position in range(len(configs))]
+
+
+def sweep_configs(base: Mapping[str, Any], axes: Axes, root: Path | str) -> list[Config]:
+    """One checked config a combination, each with a run name that says what is its own."""
+    name = resolve(base)[0].run.name or "sweep"
+    configs = []
+    for values in itertools.product(*axes.values()):
+        own = dict(zip(axes, values, strict=True))
+        run_name = "_".join([name, *(f"{key.rpartition('.')[2]}={_plain(own[key])}" for key in own)])
+        new_run_directory(root, run_name)
+        config, _ = resolve(base, own, {"run.name": run_name, "run.root": str(root)})
+        check(config)
+        configs.append(config)
+    if len({config.run.name for config in configs}) < len(configs):
+        raise ValueError("two combinations of the sweep have the same name: give each value once")
+    return configs
+
+
+def summarize(runs: Sequence[Run], axes: Axes) -> list[dict[str, Any]]:
+    """One row per combination of the axes but the seed, over runs in the order of `run_sweep`.
+
+    A row holds the axes' values, the number of `runs`, and of each result its (mean, standard deviation) over the
+    runs that have it: the deviation is None for one run, the result for none. `reward/mean` is over a run's last
+    5 steps, `clip/binding` over all of them, held-out `eval/accuracy` and `eval/greedy` are the last measured.
+    """
+    rows: dict[tuple[Any, ...], list[Run]] = {}
+    for values, run in zip(itertools.product(*axes.values()), runs, strict=True):
+        shared = tuple(value for key, value in zip(axes, values, strict=True) if key != SEED)
+        rows.setdefault(shared, []).append(run)
+    names = [key for key in axes if key != SEED]
+    return [
+        {**dict(zip(names, shared, strict=True)), "runs": len(group), **_statistics(group)}
+        for shared, group in rows.items()
+    ]
+
+
+def _statistics(runs: Sequence[Run]) -> dict[str, tuple[float, float | None] | None]:
+    results = [
+        {**row, "eval/greedy": run.last("eval/greedy")}
+        for row, run in zip(summary_rows(runs), runs, strict=True)
+    ]
+    found = {name: [row[name] for row in results if row[name] is not None] for name in RESULTS}
+    return {
+        name: (statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+        if values
+        else None
+        for name, values in found.items()
+    }
+
+
+def _reported(run: Run, on_run: Callable[[Run], None]) -> Run:
+    on_run(run)
+    return run
+
+
+def _plain(value: Any) -> str:
+    """As a folder name may hold it."""
+    return re.sub(r"[^\w.+-]+", "-", str(value))

@@ -1,0 +1,25 @@
+"""The clipped share in words."""
+
+from __future__ import annotations
+
+WASTED_BELOW = 0.01
+OVERUSED_ABOVE = 0.10
+
+
+def describe_clipped_share(share: float, optimizer_steps_per_batch: int) -> str:
+    """What a run's mean `clip/binding` says about how its batches are used; "" where it says nothing.
+
+    It says nothing with one optimiser step a batch: the share is then 0 by construction.
+
+    In the built-in world, over ten seeds, 7.4 ± 1.4 % of the tokens are clipped at 4 epochs, where it learns
+    best. At 8 epochs it is 12.0 ± 2.7 %, and the reward ends 0.12 lower: hence 10 % as the upper bound. Below 1 %
+    a later epoch repeats what the first one did. The bounds are for one ratio a token and a clip near 0.2:
+    GSPO clips whole replies and CISPO caps weights, so neither is judged by them.
+    """
+    if optimizer_steps_per_batch < 2:
+        return ""
+    if share < WASTED_BELOW:
+        return "the later epochs are wasted: the policy hardly moves from its own data"
+    if share > OVERUSED_ABOVE:
+        return "the batch is over-used: take fewer epochs, or smaller steps"
+    return "in its useful range"

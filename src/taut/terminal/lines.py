@@ -1,0 +1,78 @@
+"""A run while it trains, where there is no terminal to draw on: a line a step, to read or to parse."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+
+from taut.config import Config
+from taut.store import Run
+from taut.store.codec import to_json
+from taut.terminal.metrics import duration, shown_metrics
+from taut.terminal.summary import summary_row, training_summary
+
+IN_A_LINE = ("reward/mean", "eval/accuracy", "clip/binding", "kl/old_k1", "entropy", "rate/tokens")
+
+
+class LinesView:
+    """Observes `taut train`, one line a step."""
+
+    def __init__(self, config: Config, console: Console) -> None:
+        self.config = config
+        self.console = console
+        self.announced = ""
+        self.started = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def wait(self, what: str, done: int, total: int) -> None:
+        """Says once what the run waits for before its first step."""
+        if what != self.announced:
+            self.announced = what
+            self.console.print(what, soft_wrap=True)
+
+    def observe(self, step: int, metrics: dict[str, float]) -> None:
+        steps = self.config.run.steps
+        words = [f"step {step:>{len(str(steps))}}/{steps}"]
+        for shown in shown_metrics(self.config.algorithm.surrogate):
+            if shown.metric in IN_A_LINE and shown.metric in metrics:
+                words.append(f"{shown.label} {shown.format(metrics[shown.metric])}")
+        if step == 0:
+            self.started = time.monotonic()
+        elif step < steps:
+            left = (time.monotonic() - self.started) / step * (steps - step)
+            words.append(f"{duration(left)} left")
+        self.console.print("  ".join(words), soft_wrap=True)
+
+    def finish(self, run: Run) -> None:
+        self.console.print(training_summary(run, self.console))
+
+
+class JsonView:
+    """Observes `taut train`, one JSON object a step and a last one with the summary."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def wait(self, what: str, done: int, total: int) -> None:
+        pass
+
+    def observe(self, step: int, metrics: dict[str, float]) -> None:
+        print(to_json({"step": step, **metrics}), flush=True)
+
+    def finish(self, run: Run) -> None:
+        print(to_json(summary_row(run)), flush=True)

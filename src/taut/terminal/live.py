@@ -1,0 +1,112 @@
+"""A run while it trains, drawn in place."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from taut.config import Config
+from taut.store import Run
+from taut.terminal.console import foreign, glyphs_of
+from taut.terminal.metrics import Shown, duration, shown_metrics
+from taut.terminal.sparkline import sparkline
+from taut.terminal.summary import training_summary
+
+WIDEST = 100
+"""Columns; on a wider terminal the eye would lose the line."""
+
+
+class LiveView:
+    """Observes `taut train` on a terminal: where it stands, and each metric's course so far."""
+
+    def __init__(self, config: Config, console: Console) -> None:
+        self.config = config
+        self.console = console
+        self.step = 0
+        self.series: dict[str, list[float]] = defaultdict(list)
+        self.waiting: tuple[str, int, int] | None = None
+        self.started = time.monotonic()
+        self.finished = False
+        self._live = Live(get_renderable=self.render, console=console, refresh_per_second=4)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def wait(self, what: str, done: int, total: int) -> None:
+        """Shows what the run waits for before its first step."""
+        self.waiting = (what, done, total)
+
+    def observe(self, step: int, metrics: dict[str, float]) -> None:
+        if step == 0:
+            self.started = time.monotonic()  # loading and the first evaluation say nothing about the rest
+        self.waiting = None
+        self.step = step
+        for name, value in metrics.items():
+            self.series[name].append(value)
+
+    def finish(self, run: Run) -> None:
+        self.finished = True
+        self._live.stop()
+        self.console.print(training_summary(run, self.console))
+
+    def render(self) -> RenderableType:
+        width = min(self.console.width, WIDEST)
+        return Padding(Group(self._title(), self._bar(width - 2), "", self._metrics(width - 2)), (0, 1))
+
+    def _title(self) -> Text:
+        dot = f" {glyphs_of(self.console).dot} "
+        title = foreign(self.config.run.name or "", self.console, style="bold")
+        for part in (self.config.algorithm.preset, self.config.model.path):
+            title.append(dot, style="dim").append_text(foreign(part, self.console, style="dim"))
+        title.overflow, title.no_wrap = "ellipsis" if self.console.encoding == "utf-8" else "crop", True
+        return title
+
+    def _bar(self, width: int) -> Table:
+        what, done, total = self.waiting or ("step", self.step, self.config.run.steps)
+        place, left = f"{what} {done}/{total}", self._time()
+        bar = ProgressBar(total, done, width=max(5, width - len(place) - len(left) - 2))
+        line = Table.grid(padding=(0, 1))
+        line.add_row(place, bar, Text(left, style="dim"))
+        return line
+
+    def _time(self) -> str:
+        passed = time.monotonic() - self.started
+        if self.finished:
+            return f"took {duration(passed)}"
+        if self.waiting or not self.step:
+            return duration(passed)
+        return f"{duration(passed / self.step * (self.config.run.steps - self.step))} left"
+
+    def _metrics(self, width: int) -> Table:
+        bars = glyphs_of(self.console).bars
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(justify="right", no_wrap=True)
+        table.add_column(justify="right", style="dim", no_wrap=True)
+        table.add_column(style="cyan", no_wrap=True)
+        for shown in shown_metrics(self.config.algorithm.surrogate):
+            values = self.series[shown.metric]
+            if values:
+                course = sparkline(values, max(8, width - 40), bars, shown.floor)
+                table.add_row(shown.label, shown.format(values[-1]), _change(shown, values), course)
+        return table
+
+
+def _change(shown: Shown, values: list[float]) -> str:
+    """Since the first value there is."""
+    return f"{values[-1] - values[0]:+.3f}" if shown.change and len(values) > 1 else ""

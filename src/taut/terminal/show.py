@@ -1,0 +1,183 @@
+"""One run: its summary, and the replies of a step token by token, as an optimiser step saw them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from taut.config import WORLD
+from taut.store import ReplyRecord, Run
+from taut.terminal.console import foreign
+from taut.terminal.metrics import number
+from taut.terminal.summary import run_summary, summary_row
+from taut.terminal.tokens import ClipName, ColorBy, TokenView, legend, token_lines
+
+LEFT = 12
+"""Columns beside the tokens, in which "reward 1.000" fits."""
+
+
+@dataclass(frozen=True)
+class ReplyView:
+    prompt: str
+    text: str
+    reward: float
+    finish_reason: str
+    seen_at: int | None
+    """The optimiser step that the ratios are of: a token is seen once an epoch. None: not seen yet."""
+    tokens: list[TokenView]
+
+
+@dataclass(frozen=True)
+class StepView:
+    """Replies of one step of the loop, as of one optimiser step in it (from 0)."""
+
+    step: int
+    optimizer_step: int
+    optimizer_steps: int
+    epoch: int
+    clip_low: float | None
+    clip_high: float | None
+    replies: list[ReplyView]
+
+
+def print_run(
+    run: Run, console: Console, step: int | None, optimizer_step: int | None, color: ColorBy, replies: int
+) -> None:
+    console.print(run_summary(run, console))
+    view = step_view(run, step, optimizer_step, replies)
+    if view is not None:
+        console.print(Padding(_step_grid(view, color, console), (1, 1, 0, 1)))
+
+
+def run_object(run: Run, step: int | None, optimizer_step: int | None, replies: int) -> dict[str, Any]:
+    """The same as one JSON object."""
+    view = step_view(run, step, optimizer_step, replies)
+    return {**summary_row(run), "replies_of": view and asdict(view)}
+
+
+def step_view(run: Run, step: int | None, optimizer_step: int | None, replies: int) -> StepView | None:
+    """The newest step that has replies where none is given; None where the run has none.
+
+    Raises ValueError for a step whose replies are not kept, or an optimiser step it does not have.
+    """
+    if step is None:
+        kept = [kept for kept in run.kept_steps() if kept > 0]
+        if not kept:
+            return None
+        step = kept[-1]
+    from taut.training.derive import clip_states  # with torch, which the summary need not wait for
+
+    batch, records = run.batch(step), run.replies(step)
+    count = len(batch.updates)
+    if not count:
+        raise ValueError(f"step {step} of run {run.name!r} has no replies: nothing was trained in it")
+    at = count - 1 if optimizer_step is None else optimizer_step
+    if not 0 <= at < count:
+        raise ValueError(f"step {step} has {count} optimiser steps, counted from 0: there is no {at}")
+    seen: dict[int, tuple[int, int]] = {}
+    for earlier in range(at + 1):
+        seen |= {int(row): (earlier, place) for place, row in enumerate(batch.updates[earlier].rows)}
+    states, text_of = clip_states(batch), _token_texts(run)
+    shown = [
+        _reply_view(record, text_of, seen.get(row), states) for row, record in enumerate(records[:replies])
+    ]
+    low, high = (batch.constants.get(side) for side in ("clip_low", "clip_high"))
+    return StepView(step, at, count, batch.updates[at].epoch, low, high, shown)
+
+
+def _reply_view(
+    record: ReplyRecord, text_of: Callable[[int], str], seen: tuple[int, int] | None, states: Sequence[Any]
+) -> ReplyView:
+    tokens = []
+    for position, (token, trained) in enumerate(zip(record.ids.tolist(), record.mask.tolist(), strict=True)):
+        ratio: float | None = None
+        clip: ClipName = ""
+        if seen is not None and trained:
+            state, place = states[seen[0]], (seen[1], position)
+            ratio, clip = state.ratio[place].item(), _clip_name(state, place)
+        advantage = None if record.advantages is None or not trained else float(record.advantages[position])
+        tokens.append(TokenView(text_of(token), trained, ratio, advantage, clip))
+    return ReplyView(
+        record.prompt_text,
+        record.text,
+        record.reward,
+        record.finish_reason,
+        seen and seen[0],
+        tokens,
+    )
+
+
+def _clip_name(state: Any, place: tuple[int, int]) -> ClipName:
+    if state.dual[place]:
+        return "dual"
+    if state.high[place]:
+        return "high" if state.binding[place] else "outside-high"
+    if state.low[place]:
+        return "low" if state.binding[place] else "outside-low"
+    return ""
+
+
+def _token_texts(run: Run) -> Callable[[int], str]:
+    """From an id to its text by the run's tokenizer; where none is found, the id itself."""
+    from taut.launch.quiet import quiet_transformers
+    from taut.launch.world import world_tokenizer
+    from taut.models.load import load_tokenizer
+    from taut.training.checkpoint import newest_checkpoint
+
+    quiet_transformers()
+    model = run.config["model"]
+    try:
+        if model["path"] == WORLD:
+            tokenizer = world_tokenizer()
+        else:
+            tokenizer = load_tokenizer(str(newest_checkpoint(run.directory / "checkpoints")))
+    except ValueError:
+        return str
+    return lambda token: str(tokenizer.decode([token]))
+
+
+def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
+    """Prompts, each with its replies: reward on the left, tokens on the right."""
+    place = f"optimiser step {view.optimizer_step} of 0 to {view.optimizer_steps - 1}, epoch {view.epoch + 1}"
+    grid = Table.grid(padding=(0, 2, 1, 0))
+    grid.add_column(width=LEFT, style="dim")
+    grid.add_column(no_wrap=True)
+    strongest, prompt = _strongest(view, color), None
+    for reply in view.replies:
+        if reply.prompt != prompt:
+            prompt = reply.prompt
+            grid.add_row("prompt", foreign(prompt, console, style="bold"))
+        lines = token_lines(reply.tokens, color, strongest, console.width - LEFT - 5, console)
+        grid.add_row(_beside(reply, view.optimizer_step), Text("\n").join(lines))
+    head = Text(f"step {view.step}", style="bold").append(
+        f"   {place}, coloured by {color}", style="not bold"
+    )
+    return Group(head, legend(color, console), "", grid)
+
+
+def _beside(reply: ReplyView, optimizer_step: int) -> str:
+    """What stands beside a reply: its reward, and what is special about it."""
+    lines = [f"reward {number(reply.reward)}"]
+    if reply.seen_at is None:
+        lines.append("not seen yet")
+    elif reply.seen_at < optimizer_step:
+        lines.append(f"seen at {reply.seen_at}")
+    if reply.finish_reason == "length":
+        lines.append("cut")
+    return "\n".join(lines)
+
+
+def _strongest(view: StepView, color: ColorBy) -> tuple[float, float]:
+    """From which size on, below and above, a token has the strongest colour: at the clip, or the largest advantage."""
+    if color == "ratio":
+        low = math.inf if view.clip_low is None or view.clip_low >= 1 else -math.log1p(-view.clip_low)
+        return low, math.inf if view.clip_high is None else math.log1p(view.clip_high)
+    sizes = [abs(token.advantage or 0.0) for reply in view.replies for token in reply.tokens]
+    return max(sizes, default=0.0), max(sizes, default=0.0)

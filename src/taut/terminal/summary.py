@@ -1,0 +1,125 @@
+"""How a run stands, in a few lines."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from taut.store import Run
+from taut.store.compare import REWARD_STEPS, summary_rows
+from taut.terminal.console import foreign, glyphs_of, printable
+from taut.terminal.gauge import describe_clipped_share
+from taut.terminal.metrics import clip_label, duration, number, percent
+from taut.terminal.sparkline import sparkline
+
+
+def summary_row(run: Run) -> dict[str, Any]:
+    """A run's results as one JSON object: where it is, how it ended, and its gauge."""
+    results = summary_rows([run])[0]
+    return {
+        **results,
+        "directory": str(run.directory),
+        "eval/greedy": run.last("eval/greedy"),
+        "gauge": gauge_of(run, results["clip/binding"]),
+    }
+
+
+def training_summary(run: Run, console: Console) -> RenderableType:
+    """What `taut train` ends with."""
+    name = printable(run.name, console)
+    follow = Text(f"taut show {name}", style="bold").append("   the replies, token by token", style="dim")
+    where = Text("saved in ", style="dim").append_text(foreign(str(run.directory), console))
+    return Padding(Group("", results_table(run, console), "", where, follow), (0, 1))
+
+
+def run_summary(run: Run, console: Console) -> RenderableType:
+    """What `taut show` begins with."""
+    dot = f" {glyphs_of(console).dot} "
+    algorithm, model = run.config.get("algorithm", {}), run.config.get("model", {})
+    seconds = float(run.series("time/step")[1].sum())
+    facts = [
+        run.status,
+        f"{run.step_count} steps in {duration(seconds)}",
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(run.created)),
+    ]
+    settings = [
+        str(algorithm.get("preset", "")),
+        str(model.get("path", "")),
+        f"{_optimizer_steps(run)} a batch",
+    ]
+    return Padding(
+        Group(
+            foreign(run.name, console, style="bold"),
+            Text(dot.join(facts), style="dim"),
+            foreign(dot.join(settings), console, style="dim"),
+            "",
+            results_table(run, console),
+            *_warnings(run, console),
+        ),
+        (0, 1),
+    )
+
+
+def results_table(run: Run, console: Console) -> Table:
+    """Reward, held-out accuracy and clipped share, each with its course and what it means."""
+    bars = glyphs_of(console).bars
+    results = summary_rows([run])[0]
+    greedy, share = run.last("eval/greedy"), results["clip/binding"]
+    rows = [
+        (
+            "reward",
+            "reward/mean",
+            results["reward/mean"],
+            number,
+            None,
+            f"mean of the last {REWARD_STEPS} steps",
+        ),
+        ("held-out", "eval/accuracy", results["eval/accuracy"], number, None, _greedy(greedy)),
+        (_clip_label(run), "clip/binding", share, percent, 0.0, gauge_of(run, share)),
+    ]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(style="dim")
+    for label, metric, value, form, floor, meaning in rows:
+        if value is not None:
+            course = sparkline(run.series(metric)[1].tolist(), 16, bars, floor)
+            table.add_row(label, form(value), course, meaning)
+    return table
+
+
+def gauge_of(run: Run, share: float | None) -> str:
+    """The clipped share in words, where the bounds it is judged by apply."""
+    algorithm = run.config.get("algorithm", {})
+    per_token = algorithm.get("surrogate") == "clipped" and algorithm.get("ratio_level") == "token"
+    return describe_clipped_share(share, _steps_per_batch(run)) if per_token and share is not None else ""
+
+
+def _clip_label(run: Run) -> str:
+    return clip_label(run.config.get("algorithm", {}).get("surrogate", "clipped"))
+
+
+def _steps_per_batch(run: Run) -> int:
+    algorithm = run.config.get("algorithm", {})
+    return int(algorithm.get("epochs", 1)) * int(algorithm.get("minibatches", 1))
+
+
+def _optimizer_steps(run: Run) -> str:
+    steps = _steps_per_batch(run)
+    return f"{steps} optimiser step{'s' if steps > 1 else ''}"
+
+
+def _greedy(greedy: float | None) -> str:
+    return "" if greedy is None else f"greedy {number(greedy)}"
+
+
+def _warnings(run: Run, console: Console) -> list[RenderableType]:
+    """The newest events that are more than information."""
+    events = [event for event in run.events() if event["level"] != "info"][-5:]
+    return [foreign(f"{event['level']}: {event['message']}", console, style="yellow") for event in events]

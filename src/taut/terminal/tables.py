@@ -1,0 +1,92 @@
+"""Tables of runs, results and samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from taut.store.runs import RunSummary
+from taut.terminal.console import foreign
+from taut.terminal.metrics import number, percent
+
+if TYPE_CHECKING:
+    from taut.types import Rollout
+
+STATUS_STYLES = {
+    "running": "green",
+    "failed": "red",
+    "dead": "red",
+    "unreadable": "red",
+    "interrupted": "yellow",
+}
+RESULT_COLUMNS = {
+    "reward/mean": ("reward", number),
+    "eval/accuracy": ("held-out", number),
+    "eval/greedy": ("greedy", number),
+    "clip/binding": ("clipped", percent),
+}
+"""Result -> its heading and its unit."""
+
+
+def plain_table(*headings: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    return table
+
+
+def runs_table(summaries: Sequence[RunSummary], console: Console) -> Table:
+    right = ("steps", "reward", "held-out")
+    table = plain_table("run", "status", "created", *right, right=right)
+    for summary in summaries:
+        status = foreign(summary.status, console, STATUS_STYLES.get(summary.status, ""))
+        created = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.created)) if summary.created else ""
+        results = (cell(summary.reward, number), cell(summary.accuracy, number))
+        table.add_row(foreign(summary.name, console), status, created, str(summary.steps), *results)
+    return table
+
+
+def results_table(rows: Sequence[Mapping[str, Any]], console: Console) -> Table:
+    """As `store.compare.summary_rows` gives them."""
+    shown = {name: column for name, column in RESULT_COLUMNS.items() if any(name in row for row in rows)}
+    right = ["steps", *(heading for heading, _ in shown.values())]
+    table = plain_table("run", "status", *right, right=right)
+    for row in rows:
+        status = foreign(row["status"], console, STATUS_STYLES.get(row["status"], ""))
+        results = [cell(row[name], form) for name, (_, form) in shown.items()]
+        table.add_row(foreign(row["run"], console), status, str(row["steps"]), *results)
+    return table
+
+
+def differences_table(
+    names: Sequence[str], differences: Mapping[str, Sequence[Any]], console: Console
+) -> Table:
+    """One row a setting in which the runs differ, one column a run."""
+    table = plain_table("setting")
+    for name in names:
+        table.add_column(foreign(name, console), overflow="fold")
+    for key, values in differences.items():
+        cells = ["null" if value is None else str(value) for value in values]
+        table.add_row(foreign(key, console), *(foreign(cell, console) for cell in cells))
+    return table
+
+
+def samples_table(rollouts: Sequence[Rollout], console: Console) -> Table:
+    """One row a reply; a prompt is shown at its first."""
+    table = plain_table("prompt", "reply", "ended")
+    shown = None
+    for rollout in rollouts:
+        prompt = "" if rollout.prompt.index == shown else rollout.prompt.text
+        shown = rollout.prompt.index
+        ended = "cut" if rollout.truncated else ""
+        table.add_row(foreign(prompt, console), foreign(rollout.text, console), ended)
+    return table
+
+
+def cell(value: float | None, form: Any) -> str:
+    return "" if value is None else form(value)

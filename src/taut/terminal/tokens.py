@@ -1,0 +1,116 @@
+"""Replies with a value beneath every token, coloured by it, and readable without the colour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from taut.terminal.console import Glyphs, glyphs_of, printable
+
+ColorBy = Literal["ratio", "clip", "advantage"]
+ClipName = Literal["", "high", "low", "outside-high", "outside-low", "dual"]
+"""high, low: held by the clip there. outside: beyond it, on the side the advantage does not favour."""
+
+# Black on tints is legible on dark and on light grounds, and orange and blue are told apart by everyone.
+ABOVE = ("black on #fff0e0", "black on #fdbf86", "black on #f98b3c")
+BELOW = ("black on #e6f0fa", "black on #a6cbe8", "black on #5fa4d6")
+DUAL, UNTRAINED = "black on #c9a6e0", "dim"
+
+
+@dataclass(frozen=True)
+class TokenView:
+    """One token as the update saw it; a quantity that is not known is None."""
+
+    text: str
+    trained: bool
+    ratio: float | None
+    advantage: float | None
+    clip: ClipName
+
+
+def token_lines(
+    tokens: Sequence[TokenView], color: ColorBy, strongest: tuple[float, float], width: int, console: Console
+) -> list[Text]:
+    """Lines in pairs, tokens above and their values beneath, at most `width` columns wide.
+
+    `strongest` is the size of log ratio or advantage, below and above, from which the colour is strongest.
+    """
+    glyphs = glyphs_of(console)
+    lines: list[Text] = []
+    for token in tokens:
+        above = printable(token.text, console)
+        beneath = _beneath(token, color, glyphs)
+        cell = max(cell_len(above), cell_len(beneath), 1)
+        if not lines or lines[-1].cell_len + cell > width:
+            lines += [Text(), Text()]
+        style = _style(token, color, strongest)
+        for line, text, text_style in ((lines[-2], above, style), (lines[-1], beneath, "dim")):
+            line.append(text, style=text_style).append(" " * (cell - cell_len(text) + 1))
+    return lines
+
+
+def legend(color: ColorBy, console: Console) -> Text:
+    """What colours and signs mean, on one line."""
+    glyphs = glyphs_of(console)
+    signs = Text(style="dim")
+    if color in ("ratio", "advantage"):
+        what, middle = ("ratio", "1") if color == "ratio" else ("advantage", "0")
+        signs = Text.assemble(
+            (f"{what} below {middle} ", "dim"), *((" ", style) for style in reversed(BELOW)),
+            *((" ", style) for style in ABOVE), (" above", "dim"),
+        )  # fmt: skip
+    if color in ("ratio", "clip"):
+        signs.append(f"  held by the clip {glyphs.high} above {glyphs.low} below", style="dim")
+        signs.append(f"  outside, not held {glyphs.outside_high} {glyphs.outside_low}", style="dim")
+        signs.append(f"  dual clip {glyphs.dual}", style="dim")
+    return signs
+
+
+def _beneath(token: TokenView, color: ColorBy, glyphs: Glyphs) -> str:
+    sign = {
+        "": "",
+        "high": glyphs.high,
+        "low": glyphs.low,
+        "outside-high": glyphs.outside_high,
+        "outside-low": glyphs.outside_low,
+        "dual": glyphs.dual,
+    }[token.clip]
+    if color == "clip":
+        return sign
+    if color == "ratio":
+        return "" if token.ratio is None else f"{token.ratio:.2f}{sign}"
+    return "" if token.advantage is None else f"{token.advantage:+.2f}"
+
+
+def _style(token: TokenView, color: ColorBy, strongest: tuple[float, float]) -> str:
+    if not token.trained:
+        return UNTRAINED
+    if color == "clip":
+        styles = {
+            "": "",
+            "high": ABOVE[2],
+            "low": BELOW[2],
+            "outside-high": ABOVE[0],
+            "outside-low": BELOW[0],
+            "dual": DUAL,
+        }
+        return styles[token.clip]
+    if color == "ratio":
+        amount = None if token.ratio is None else math.log(max(token.ratio, 1e-30))
+    else:
+        amount = token.advantage
+    return "" if amount is None else _tint(amount, strongest)
+
+
+def _tint(amount: float, strongest: tuple[float, float]) -> str:
+    """None near nothing; else one of three, by size."""
+    share = abs(amount) / (strongest[amount > 0] or math.inf)
+    if not share > 0.05:
+        return ""
+    return (ABOVE if amount > 0 else BELOW)[0 if share < 0.5 else 1 if share < 1 else 2]
