@@ -135,3 +135,12 @@ def test_impossible_normalizers_are_refused():
         ValueNormalizer(decay=1.0)
     with pytest.raises(ValueError, match="bias"):
         ValueNormalizer().rescale_head(nn.Linear(2, 1, bias=False), 0.0, 1.0)
+
+
+def test_the_first_update_gives_a_head_that_knows_nothing_the_mean():
+    head, mask = nn.Linear(2, 1), torch.ones(1, 4, dtype=torch.bool)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    normalizer = ValueNormalizer()
+    normalizer.update(torch.tensor([[90.0, 100.0, 110.0, 120.0]]), mask, head)
+    assert normalizer.denormalize(head(torch.ones(1, 2))).item() == pytest.approx(105)

@@ -78,17 +78,18 @@ class ValueNormalizer:
         """Take in a batch of returns [B, T]; an empty mask changes nothing.
 
         Give the critic's `head` (H to 1) to rescale it in the same breath: w σ/σ', (σ b + μ - μ')/σ', so that
-        its denormalised output stays what it was.
+        its denormalised output stays what it was. The first update leaves the head alone: before it no output
+        had a scale, and one that starts at 0 then predicts the mean.
         """
         mean = masked_mean(returns, mask)
         if mean is None:
             return
         spread = masked_mean((returns - mean).square(), mask) or 0.0
-        old_mean, old_std = self.mean, self.std
+        old_mean, old_std, first = self.mean, self.std, not self._weight
         self._sum = self.decay * self._sum + (1 - self.decay) * mean
         self._square_sum = self.decay * self._square_sum + (1 - self.decay) * (spread + mean**2)
         self._weight = self.decay * self._weight + (1 - self.decay)
-        if head is not None:
+        if head is not None and not first:
             self.rescale_head(head, old_mean, old_std)
 
     @torch.no_grad()
