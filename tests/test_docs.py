@@ -1,0 +1,145 @@
+"""The documents say what is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from taut import Config, train
+from taut.config import PRESETS, leaf_fields, read_yaml, resolve
+from taut.config.resolve import flatten
+
+ROOT = Path(__file__).parents[1]
+FAMILIES = {"clip/epoch_3": "clip/epoch_2", "clip/epoch_4": "clip/epoch_2"}
+"""A metric of which there is one an epoch, and one that stands for it in the page."""
+BY_SETTING = {
+    "kl/ref_k2": {"kl.placement": "reward", "kl.estimator": "k2"},
+    "loss/entropy": {"algorithm.entropy_coefficient": 0.01},
+}
+"""Metrics that no preset has, and the settings that bring them."""
+
+
+def documented() -> set[str]:
+    """The names in the first column of the tables."""
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Every metric that two steps of any preset store, and of the settings in `BY_SETTING`."""
+    folder = tmp_path_factory.mktemp("documented")
+    model = random_model(folder)
+    variants: dict[str, dict[str, Any]] = {preset: {"algorithm.preset": preset} for preset in PRESETS}
+    small = {
+        "run.steps": 2,
+        "run.threads": 1,
+        "algorithm.prompts_per_step": 2,
+        "algorithm.replies_per_prompt": 2,
+    }
+    found: set[str] = set()
+    for name, settings in (variants | BY_SETTING).items():
+        place = {"run.root": str(folder / name.replace("/", "-")), "model.path": str(model), "eval.limit": 2}
+        config, _ = resolve(small, place, {"sampling.max_new_tokens": 5}, settings)
+        found.update(*train(config).scalars())
+    return {FAMILIES.get(name, name) for name in found - {"step"}}
+
+
+def random_model(folder: Path) -> Path:
+    from taut.launch.world import untrained_world_policy, world_tokenizer
+    from taut.models.load import save_model
+
+    save_model(untrained_world_policy(0).model, world_tokenizer(), folder / "model")
+    return folder / "model"
+
+
+def test_every_metric_is_documented(recorded: set[str]) -> None:
+    assert recorded - documented() == set()
+
+
+def test_every_documented_metric_exists(recorded: set[str]) -> None:
+    assert documented() - recorded == set()
+
+
+def test_the_page_of_settings_is_the_schema() -> None:
+    generator = load(ROOT / "docs" / "generate_config.py")
+    assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "python docs/generate_config.py"
+
+
+def test_the_worlds_config_is_written_out_whole() -> None:
+    written = read_yaml(ROOT / "configs" / "world.yaml")
+    config, notes = resolve(written)
+    assert config == Config()
+    assert list(flatten(written)) == [key for key, _ in leaf_fields(Config)]
+    assert notes == []
+
+
+def test_the_table_of_presets_is_whole() -> None:
+    page = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    rows = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| `")}
+    for preset, settings in PRESETS.items():
+        for key, value in settings.items():
+            shown = "null" if value is None else f"{str(value).lower()}" if isinstance(value, bool) else value
+            assert f"`{key}: {shown}`" in rows[f"`{preset}`"]
+
+
+def test_the_tree_in_the_readme_is_the_repository() -> None:
+    lines = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("```text\n")[2]
+        .partition("```")[0]
+        .splitlines()
+    )
+    tree: set[str] = set()
+    folders: list[str] = []
+    for line in lines:
+        name, _, meaning = line.strip().partition("  ")
+        assert name.endswith("/") or meaning, f"{name} has no line about it"
+        folders[(len(line) - len(line.lstrip())) // 2 :] = [name]
+        if not name.endswith("/"):
+            tree.add("".join(folders))
+    assert tree == set(files_of_the_repository())
+
+
+def files_of_the_repository() -> list[str]:
+    """Source, examples, settings, documents, runners and scripts; not what is empty, data, or made by a run."""
+    folders = ("src/taut", "examples", "configs", "docs", "benchmarks", "scripts")
+    return [
+        str(path.relative_to(ROOT))
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".py", ".yaml", ".md", ".sh", ".ipynb")
+        and "." not in {part[0] for part in path.parts[1:]}
+        if path.name != "__init__.py" or len(path.read_text(encoding="utf-8").splitlines()) > 1
+    ]
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
+def test_links_lead_somewhere(page: str) -> None:
+    path = next(place / page for place in (ROOT, ROOT / "docs") if (place / page).is_file())
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", path.read_text(encoding="utf-8")):
+        if target.startswith(("http:", "https:")):
+            continue
+        file = path.parent / target if target else path
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {
+                re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+            }
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
