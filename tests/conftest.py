@@ -1,0 +1,68 @@
+"""Tiny random models of the families we promise to support, built in the test that asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+VOCABULARY, END = 13, 12
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "GPT2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64},
+    "Llama": {"num_key_value_heads": 1},
+    "Qwen2": {"num_key_value_heads": 1},
+    "GPTNeoX": {},
+    "Phi": {},  # its head has a bias
+    "Mistral": {"num_key_value_heads": 1, "sliding_window": 5},
+    # The caps and scales are far from neutral, so that forgetting one shows.
+    "Gemma2": {
+        "head_dim": 8,
+        "num_key_value_heads": 1,
+        "query_pre_attn_scalar": 8,
+        "sliding_window": 5,
+        "final_logit_softcapping": 2.0,
+    },
+    "Cohere": {"num_key_value_heads": 1, "logit_scale": 0.25},
+    "Granite": {"num_key_value_heads": 1, "logits_scaling": 4.0},
+}
+_SIZES = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 64,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def make_model() -> Callable[..., Any]:
+    """(family, seed, further config values) -> a model whose weights, biases and norms are all N(0, 0.3²)."""
+    return _make_model
+
+
+def _make_model(family: str, seed: int = 0, **values: Any) -> Any:
+    sizes = {} if family == "GPT2" else _SIZES
+    ids = {"vocab_size": VOCABULARY, "eos_token_id": END, "bos_token_id": None, "pad_token_id": None}
+    config = getattr(transformers, f"{family}Config")(**{**sizes, **ids, **FAMILIES[family], **values})
+    model = getattr(transformers, f"{family}LMHeadModel" if family == "GPT2" else f"{family}ForCausalLM")(
+        config
+    )
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, 0.3, generator=generator)
+    return model.eval()
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return request.param

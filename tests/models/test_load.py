@@ -1,0 +1,109 @@
+"""Folders in, folders out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForSequenceClassification
+
+from taut.models import load
+from taut.models.critic import Critic
+from taut.models.sequences import pad_sequences
+from taut.models.tiny import character_tokenizer, tiny_gpt2
+
+
+@pytest.fixture
+def tokenizer():
+    return character_tokenizer("0123456789+=;", ";")
+
+
+@pytest.fixture
+def reward_model(make_model, tmp_path):
+    config = make_model("Llama").config
+    config.num_labels = 1
+    model = LlamaForSequenceClassification(config)
+    model.save_pretrained(tmp_path / "reward")
+    return model, str(tmp_path / "reward")
+
+
+@pytest.mark.parametrize("family", ["GPT2", "Llama", "Cohere"])  # untied, untied, tied
+def test_a_saved_policy_loads_everywhere(make_model, tokenizer, tmp_path, family):
+    model = make_model(family)
+    model.generation_config.eos_token_id = [3, 12]
+    load.save_model(model, tokenizer, tmp_path)
+    ours, theirs = load.load_model(str(tmp_path)), AutoModelForCausalLM.from_pretrained(tmp_path)
+    for loaded in (ours, theirs):
+        assert loaded.state_dict().keys() == model.state_dict().keys()
+        assert all(
+            torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items()
+        )
+        assert loaded.generation_config.eos_token_id == [3, 12]
+    assert not ours.training
+    assert AutoTokenizer.from_pretrained(tmp_path).encode("4+5=") == [4, 10, 5, 11]
+    assert load.load_tokenizer(str(tmp_path)).eos_token_id == 12
+
+
+def test_weights_load_as_float32_whatever_they_were_saved_in(make_model, tokenizer, tmp_path):
+    load.save_model(make_model("Llama").to(torch.bfloat16), tokenizer, tmp_path)
+    assert {p.dtype for p in load.load_model(str(tmp_path)).parameters()} == {torch.float32}
+
+
+def test_a_checkpoint_that_lacks_weights_is_refused(reward_model):
+    with pytest.raises(ValueError, match=r"lacks 1 of its weights, lm_head\.weight"):
+        load.load_model(reward_model[1])
+
+
+def test_a_critic_starts_from_a_reward_models_backbone(reward_model):
+    model, path = reward_model
+    critic = Critic(load.load_backbone(path))
+    critic.head.weight.data = model.score.weight.data
+    _, at_end = critic(pad_sequences([(1, 2)], [(3, 4)], "cpu"))
+    model.config.pad_token_id = 0
+    assert at_end.item() == pytest.approx(
+        model.eval()(input_ids=torch.tensor([[1, 2, 3, 4]])).logits.item(), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("loads", [load.load_model, load.load_tokenizer, load.load_backbone])
+def test_what_is_not_there_is_named(loads, tmp_path):
+    with pytest.raises(ValueError, match=f"could be loaded from model.path {tmp_path}"):
+        loads(str(tmp_path))
+
+
+def test_a_folder_without_a_config_is_told_before_anything_loads(tmp_path):
+    with pytest.raises(ValueError, match=r"holds no config\.json"):
+        load.check_is_model(str(tmp_path), None)
+    (tmp_path / "small.gguf").touch()
+    with pytest.raises(ValueError, match=r"set model\.gguf_file, to small\.gguf"):
+        load.check_is_model(str(tmp_path), None)
+    load.check_is_model(str(tmp_path), "small.gguf")
+    load.check_is_model("some/hub-id", None)
+
+
+@pytest.mark.parametrize("loads", [load.load_model, load.load_tokenizer])
+def test_gguf_without_its_library_names_the_extra(loads, monkeypatch):
+    monkeypatch.setattr(load, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'taut\[gguf\]'"):
+        loads("folder", "small.gguf")
+
+
+def test_a_model_of_quantised_origin_becomes_an_ordinary_one(make_model, tmp_path):
+    model = make_model("Llama")
+    model.config.quantization_config = {"quant_method": "gguf"}
+    model.generation_config.eos_token_id = [3, 12]
+    ordinary = load._as_ordinary_model(model)
+    ordinary.save_pretrained(tmp_path)
+    loaded = load.load_model(str(tmp_path))
+    assert all(torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items())
+    assert loaded.generation_config.eos_token_id == [3, 12]
+
+
+def test_every_end_of_sequence_id_counts(tokenizer):
+    model = tiny_gpt2(13, end_id=7, seed=0, width=8, heads=1)
+    model.generation_config.eos_token_id = [3, 5]
+    assert load.end_of_sequence_ids(model, tokenizer) == (3, 5, 7, 12)
+    model.generation_config = None
+    model.config.eos_token_id = 12
+    assert load.end_of_sequence_ids(model, tokenizer) == (12,)
+    model.config.eos_token_id = tokenizer.eos_token = None
+    assert load.end_of_sequence_ids(model, tokenizer) == ()

@@ -1,0 +1,154 @@
+"""The sampler with its cache, against the plain model without one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from taut.models.policy import Policy
+from taut.models.sequences import pad_sequences
+from taut.models.tiny import character_tokenizer
+from taut.rollout.local import LocalSampler
+from taut.rollout.sampling import Sampling
+from taut.types import Prompt
+
+LENGTHS = [3, 9, 1, 6]  # beyond and below the sliding windows of 5
+PROMPTS = [
+    Prompt(index=7 * row, text="", ids=tuple((5 * place + row) % 12 for place in range(length)))
+    for row, length in enumerate(LENGTHS)
+]
+SAMPLING = Sampling(replies_per_prompt=3, max_new_tokens=8, temperature=0.8, seed=11, step=2)
+
+
+def make_sampler(policy: Policy, end_ids=(12,), max_sequences=64) -> LocalSampler:
+    return LocalSampler(policy, character_tokenizer("0123456789+=;", ";"), end_ids, max_sequences)
+
+
+@pytest.fixture
+def policy(make_model) -> Policy:
+    return Policy(make_model("Llama"))
+
+
+def replies_of(rollouts) -> dict[tuple[int, int], tuple[int, ...]]:
+    return {(rollout.prompt.index, rollout.sample): rollout.ids for rollout in rollouts}
+
+
+def test_greedy_equals_a_plain_loop_without_cache_or_padding(make_model, family):
+    model = make_model(family)
+    rollouts = make_sampler(Policy(model)).generate(
+        PROMPTS, replace(SAMPLING, greedy=True, replies_per_prompt=1)
+    )
+    for prompt, rollout in zip(PROMPTS, rollouts, strict=True):
+        ids = list(prompt.ids)
+        while len(ids) < len(prompt.ids) + 8 and (ids == list(prompt.ids) or ids[-1] != 12):
+            ids.append(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax().item())
+        assert rollout.ids == tuple(ids[len(prompt.ids) :])
+
+
+def test_behaviour_logprobs_equal_the_policys_own(make_model, family):
+    policy = Policy(make_model(family))
+    rollouts = make_sampler(policy).generate(PROMPTS, SAMPLING)
+    assert len({len(rollout.ids) for rollout in rollouts}) > 1, "some must end early for rows to be dropped"
+    sequences = pad_sequences([r.prompt.ids for r in rollouts], [r.ids for r in rollouts], "cpu")
+    with torch.no_grad():
+        logprobs, _ = policy(sequences, SAMPLING.temperature)
+    for row, rollout in enumerate(rollouts):
+        assert rollout.behavior_logprobs.dtype == np.float32
+        np.testing.assert_allclose(rollout.behavior_logprobs, logprobs[row, : len(rollout.ids)], atol=1e-5)
+
+
+def test_truncated_sampling_records_the_truncated_distributions_logprobs(policy):
+    rollouts = make_sampler(policy).generate(PROMPTS, replace(SAMPLING, top_k=1))
+    assert all(not rollout.behavior_logprobs.any() for rollout in rollouts)
+
+
+@pytest.mark.parametrize("max_sequences", [1, 3, 7, 64])
+def test_the_same_replies_in_any_chunks(policy, max_sequences):
+    whole = make_sampler(policy).generate(PROMPTS, SAMPLING)
+    chunked = make_sampler(policy, max_sequences=max_sequences).generate(PROMPTS, SAMPLING)
+    assert [r.ids for r in chunked] == [r.ids for r in whole]
+
+
+def test_the_same_replies_in_any_order_and_company(policy):
+    whole = replies_of(make_sampler(policy).generate(PROMPTS, SAMPLING))
+    assert replies_of(make_sampler(policy).generate(PROMPTS[::-1], SAMPLING)) == whole
+    alone = replies_of(make_sampler(policy).generate(PROMPTS[1:2], replace(SAMPLING, replies_per_prompt=2)))
+    assert alone == {key: whole[key] for key in alone}
+    assert len(alone) == 2
+
+
+def test_seed_step_and_sample_change_the_replies(policy):
+    sampler = make_sampler(policy)
+    first = sampler.generate(PROMPTS, SAMPLING)
+    assert [r.ids for r in sampler.generate(PROMPTS, SAMPLING)] == [r.ids for r in first]
+    for other in (replace(SAMPLING, seed=12), replace(SAMPLING, step=3)):
+        assert [r.ids for r in sampler.generate(PROMPTS, other)] != [r.ids for r in first]
+    assert len({r.ids for r in first[:3]}) > 1
+
+
+def test_replies_to_a_prompt_lie_side_by_side(policy):
+    sampler = make_sampler(policy)
+    sampler.load_weights({}, version=5)
+    rollouts = sampler.generate(PROMPTS, SAMPLING)
+    assert [(r.prompt.index, r.sample) for r in rollouts] == [
+        (7 * row, n) for row in range(4) for n in range(3)
+    ]
+    assert {r.version for r in rollouts} == {5}
+
+
+def test_any_of_several_ids_ends_a_reply_and_only_the_first_one_does(policy):
+    ends = {0, 4, 12}
+    rollouts = make_sampler(policy, end_ids=sorted(ends)).generate(PROMPTS, SAMPLING)
+    for rollout in rollouts:
+        assert not ends & set(rollout.ids[:-1])
+        assert (rollout.ids[-1] in ends) == (rollout.finish_reason == "stop") == (not rollout.truncated)
+        assert rollout.truncated <= (len(rollout.ids) == 8)
+    assert {r.ids[-1] for r in rollouts if not r.truncated} == ends
+    assert any(r.truncated for r in rollouts)
+
+
+def test_an_end_on_the_last_place_is_a_stop(policy):
+    rollouts = make_sampler(policy, end_ids=range(13)).generate(PROMPTS, replace(SAMPLING, max_new_tokens=1))
+    assert {(r.finish_reason, len(r.ids)) for r in rollouts} == {("stop", 1)}
+
+
+def test_a_model_without_an_end_is_always_cut(policy):
+    rollouts = make_sampler(policy, end_ids=()).generate(PROMPTS, SAMPLING)
+    assert {(r.finish_reason, len(r.ids)) for r in rollouts} == {("length", 8)}
+
+
+def test_text_is_the_reply_without_its_end_mark(policy):
+    characters = "0123456789+=;"
+    for rollout in make_sampler(policy).generate(PROMPTS, SAMPLING):
+        assert rollout.text == "".join(characters[i] for i in rollout.ids).replace(";", "")
+
+
+def test_each_prompt_is_computed_once_and_finished_replies_not_at_all(policy):
+    shapes = []
+    policy.backbone.register_forward_pre_hook(
+        lambda module, args, inputs: shapes.append(tuple(inputs["input_ids"].shape)), with_kwargs=True
+    )
+    lengths = [
+        len(rollout.ids) for rollout in make_sampler(policy, end_ids=(0, 4, 12)).generate(PROMPTS, SAMPLING)
+    ]
+    going_on = [sum(length > place for length in lengths) for place in range(1, 8)]
+    assert shapes == [(4, 9)] + [(rows, 1) for rows in going_on if rows]
+    assert going_on[0] < 12
+
+
+def test_frequencies_are_the_models_probabilities(policy):
+    """Of the second token, so that the cache of the first takes part."""
+    prompt, count, temperature = PROMPTS[0], 4000, 1.5
+    with torch.no_grad():
+        first = (policy.model(input_ids=torch.tensor([prompt.ids])).logits[0, -1] / temperature).softmax(-1)
+        both = torch.tensor([[*prompt.ids, token] for token in range(13)])
+        second = first @ (policy.model(input_ids=both).logits[:, -1] / temperature).softmax(-1)
+    sampling = Sampling(replies_per_prompt=count, max_new_tokens=2, temperature=temperature)
+    rollouts = make_sampler(policy, end_ids=()).generate([prompt], sampling)
+    for place, expected in enumerate((first, second)):
+        seen = np.bincount([rollout.ids[place] for rollout in rollouts], minlength=13)
+        chi_squared = ((seen - count * expected.numpy()) ** 2 / (count * expected.numpy())).sum()
+        assert chi_squared < 32.9  # the 0.1 % point at 12 degrees of freedom
