@@ -19,11 +19,12 @@ def _batch_arithmetic(config: Config) -> list[str]:
     replies = algorithm.prompts_per_step * algorithm.replies_per_prompt
     if replies % algorithm.minibatches:
         divisors = [n for n in range(1, replies + 1) if replies % n == 0]
-        nearest = sorted(sorted(divisors, key=lambda n: abs(n - algorithm.minibatches))[:2])
+        below = [n for n in divisors if n < algorithm.minibatches][-1:]
+        above = [n for n in divisors if n > algorithm.minibatches][:1]
         problems.append(
             f"algorithm.minibatches = {algorithm.minibatches} does not divide the batch of {replies} replies "
             f"({algorithm.prompts_per_step} prompts × {algorithm.replies_per_prompt} replies): "
-            f"set it to {' or '.join(map(str, nearest))}"
+            f"set it to {' or '.join(map(str, below + above))}"
         )
     if algorithm.advantage in NEEDS_GROUP and algorithm.replies_per_prompt < 2:
         problems.append(

@@ -1,0 +1,106 @@
+"""Settings that are each valid and cannot work together: told with their numbers, before any model loads."""
+
+from __future__ import annotations
+
+import pytest
+
+from taut.config import check, resolve
+
+CONTRADICTIONS = [
+    (
+        {"algorithm.minibatches": 5},
+        r"minibatches = 5 does not divide the batch of 64 replies \(8 prompts × 8 replies\): set it to 4 or 8",
+    ),
+    ({"algorithm.minibatches": 65}, r"= 65 does not divide the batch of 64 .* set it to 64"),
+    (
+        {"algorithm.prompts_per_step": 1, "algorithm.replies_per_prompt": 7, "algorithm.minibatches": 3},
+        r"batch of 7 replies \(1 prompts × 7 replies\): set it to 1 or 7",
+    ),
+    *(
+        (
+            {"algorithm.preset": preset, "algorithm.replies_per_prompt": 1},
+            rf"advantage = {advantage} compares replies to one prompt, and .*replies_per_prompt is 1: set it to 2",
+        )
+        for preset, advantage in (
+            ("grpo", "group-standardized"),
+            ("rloo", "leave-one-out"),
+            ("dr-grpo", "group-mean"),
+        )
+    ),
+    *(
+        (
+            {
+                "algorithm.advantage": advantage,
+                "algorithm.prompts_per_step": 1,
+                "algorithm.replies_per_prompt": 1,
+            },
+            rf"advantage = {advantage} compares the replies of a batch, and .* is 1: set either to 2",
+        )
+        for advantage in ("batch-mean", "global-normalized")
+    ),
+    (
+        {"algorithm.dynamic_sampling": 2, "algorithm.replies_per_prompt": 1},
+        r"with algorithm\.replies_per_prompt = 1 every group is one: set it to 2 or more",
+    ),
+    ({"kl.placement": "loss", "kl.estimator": "k1"}, r"k1 in the loss has a gradient that is 0.* use k3"),
+    (
+        {"kl.placement": "reward", "kl.estimator": "k3-weighted"},
+        "k3-weighted differs from k3 only in its gradient",
+    ),
+    ({"kl.placement": "reward", "kl.estimator": "k3-straight-through"}, "use k1, k2 or k3"),
+    ({"kl.controller": "adaptive"}, r"no KL to steer: set kl\.placement to reward or loss"),
+    (
+        {"kl.controller": "adaptive", "kl.placement": "reward", "kl.coefficient": 0.0},
+        "0 stays 0: set it above 0",
+    ),
+    ({"algorithm.preset": "cispo", "algorithm.dual_clip": 3.0}, "with cispo set it to null"),
+    (
+        {"optimizer.warmup_steps": 41},
+        r"warmup_steps = 41 is longer than the run of run\.steps = 40: set it to 40",
+    ),
+    (
+        {"algorithm.preset": "ppo", "critic.warmup_steps": 40},
+        r"critic\.warmup_steps = 40 leaves the policy no step .*run\.steps = 40: set it to 39 or less",
+    ),
+    (
+        {"sampling.top_k": 5},
+        r"sampling\.top_k = 5 samples from a truncated distribution .*truncate or mask",
+    ),
+    (
+        {"sampling.top_p": 0.9, "sampling.min_p": 0.1},
+        r"sampling\.top_p = 0\.9 and sampling\.min_p = 0\.1 samples",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), CONTRADICTIONS)
+def test_a_contradiction_is_told_with_its_numbers_and_the_nearest_fix(settings, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        check(resolve(settings)[0])
+    assert "\n" not in str(caught.value), "one mistake, one line"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"algorithm.minibatches": 64},
+        {"algorithm.preset": "ppo", "algorithm.prompts_per_step": 1, "algorithm.replies_per_prompt": 1},
+        {"algorithm.advantage": "reward", "algorithm.prompts_per_step": 1, "algorithm.replies_per_prompt": 1},
+        {"algorithm.advantage": "batch-mean", "algorithm.replies_per_prompt": 1},
+        {"sampling.top_p": 0.9, "algorithm.importance": "mask"},
+        {"optimizer.warmup_steps": 40},
+        {"algorithm.preset": "ppo", "critic.warmup_steps": 39},
+        {"critic.warmup_steps": 40},  # there is no critic to warm up
+        {"kl.placement": "loss", "kl.estimator": "k2"},
+        {"kl.placement": "reward", "kl.controller": "adaptive"},
+    ],
+    ids=str,
+)
+def test_what_works_passes(settings):
+    check(resolve(settings)[0])
+
+
+def test_every_contradiction_is_told_at_once():
+    with pytest.raises(ValueError, match=r"minibatches = 5 .*\n.*top_k = 5"):
+        check(resolve({"algorithm.minibatches": 5, "sampling.top_k": 5})[0])

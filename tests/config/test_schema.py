@@ -1,0 +1,124 @@
+"""Every setting: its name, its meaning, its bounds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+from pydantic import ValidationError
+
+from taut.config import PRESETS, Config, SFTConfig, leaf_fields
+from taut.config.schema import PresetName
+
+KEYS = {
+    "run": "name root seed steps threads device",
+    "model": "path gguf_file",
+    "data": "path eval_path prompt_column completion_column limit max_prompt_tokens",
+    "": "reward",
+    "sampling": "max_new_tokens temperature top_k top_p min_p max_sequences",
+    "algorithm": (
+        "preset prompts_per_step replies_per_prompt epochs minibatches advantage "
+        "whiten_advantages surrogate ratio_level clip_low clip_high dual_clip loss_normalization "
+        "entropy_coefficient target_kl gamma lam lam_critic lam_length_alpha importance "
+        "importance_cap dynamic_sampling overlong_share"
+    ),
+    "kl": "placement coefficient estimator controller target horizon",
+    "critic": "path learning_rate warmup_steps value_clip normalize_values",
+    "optimizer": "learning_rate schedule warmup_steps beta1 beta2 weight_decay max_grad_norm reset",
+    "learner": "micro_batch_tokens",
+    "eval": "every samples limit",
+    "store": "keep_newest keep_every max_gb final_pass",
+}
+
+SFT_KEYS = {
+    "run": "name root seed steps threads device",
+    "model": "path gguf_file",
+    "data": "path eval_path prompt_column completion_column limit max_prompt_tokens",
+    "sft": "batch_size output",
+    "optimizer": "learning_rate schedule warmup_steps beta1 beta2 weight_decay max_grad_norm reset",
+    "learner": "micro_batch_tokens",
+}
+
+
+def names(sections: dict[str, str]) -> list[str]:
+    return [
+        f"{section}.{leaf}".lstrip(".") for section, leaves in sections.items() for leaf in leaves.split()
+    ]
+
+
+def test_the_keys_are_these():
+    """A key that comes, goes or changes its name is a promise to users: change this list on purpose."""
+    assert [key for key, _ in leaf_fields(Config)] == names(KEYS)
+    assert [key for key, _ in leaf_fields(SFTConfig)] == names(SFT_KEYS)
+
+
+def test_there_are_fewer_than_100():
+    assert len({*names(KEYS), *names(SFT_KEYS)}) < 100
+
+
+@pytest.mark.parametrize("kind", [Config, SFTConfig])
+def test_each_says_what_it_means_in_one_line(kind):
+    for key, field in leaf_fields(kind):
+        assert field.description, key
+        assert "\n" not in field.description, key
+        assert len(field.description) <= 120, key
+        assert field.description.endswith("."), key
+
+
+def test_the_presets_are_those_that_can_be_named():
+    assert get_args(PresetName) == tuple(PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value"),
+    [
+        ("run", "steps", 0),
+        ("run", "steps", 5.0),
+        ("run", "steps", True),
+        ("run", "steps", "5"),
+        ("run", "seed", -1),
+        ("run", "device", "tpu"),
+        ("sampling", "temperature", 0),
+        ("sampling", "top_p", 0),
+        ("sampling", "top_p", 1.1),
+        ("sampling", "top_p", float("nan")),
+        ("sampling", "min_p", 1),
+        ("algorithm", "clip_low", 1.5),
+        ("algorithm", "dual_clip", 1),
+        ("algorithm", "gamma", 1.01),
+        ("algorithm", "whiten_advantages", 1),
+        ("algorithm", "preset", "pp0"),
+        ("optimizer", "learning_rate", float("inf")),
+        ("optimizer", "learning_rate", 0),
+        ("optimizer", "beta1", 1),
+        ("model", "path", None),
+        ("run", "stepz", 1),
+    ],
+)
+def test_values_out_of_range_or_of_another_type_are_errors(section, key, value):
+    with pytest.raises(ValidationError) as caught:
+        Config.model_validate({section: {key: value}})
+    assert [error["loc"] for error in caught.value.errors()] == [(section, key)]
+
+
+def test_a_whole_number_is_a_number():
+    assert Config.model_validate({"algorithm": {"clip_high": 1}}).algorithm.clip_high == 1.0
+
+
+def test_a_name_of_digits_is_a_name():
+    assert Config.model_validate({"run": {"name": 2024}}).run.name == "2024"
+
+
+def test_values_are_final():
+    with pytest.raises(ValidationError, match="frozen"):
+        Config().run.steps = 3
+
+
+def test_no_torch_is_imported():
+    code = "import sys, taut.config; print(sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )
