@@ -21,7 +21,13 @@ reproduce: $(INSTALLED) ## Repeat the published comparison of epochs and clip ra
 	.venv/bin/python benchmarks/clip_and_epochs.py
 
 picture: $(INSTALLED) ## Draw the README's picture from three runs
-	.venv/bin/python docs/draw_picture.py
+	rm -rf runs/picture
+	for epochs in 1 4 8; do \
+		.venv/bin/taut train --quiet --run.root runs/picture --run.name "epochs $$epochs" --run.seed 100 \
+			--algorithm.epochs $$epochs || exit 1; \
+	done
+	mkdir -p docs/images
+	.venv/bin/taut compare --root runs/picture 'epochs 1' 'epochs 4' 'epochs 8' --plot docs/images/run.svg
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
