@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sqlite3
 import sys
 import traceback
@@ -43,6 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say("interrupted; the steps that were finished are kept", INTERRUPTED, debug)
     except (ValueError, ImportError) as error:
         return _say(str(error), WRONG_INPUT, debug)
+    except (
+        BrokenPipeError
+    ):  # the reader, such as `head`, has seen enough; at exit Python would flush once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except (ArithmeticError, OSError, RuntimeError, sqlite3.Error) as error:
         return _say(f"{type(error).__name__}: {error}", FAILED, debug)
     except SystemExit as end:  # how tyro ends after a help page, or after an error it has told

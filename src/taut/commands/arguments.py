@@ -37,7 +37,10 @@ def take_apart(arguments: Sequence[str], switches: Sequence[str] = (), many: str
         elif name in switches:
             taken.switches.add(name)
         elif name == many:
-            taken.texts += _values(rest, len(rest))
+            texts = _values(rest, len(rest))
+            if not texts:
+                raise ValueError(f"--{name} has no value")
+            taken.texts += texts
         else:
             flags += [argument, *_values(rest, 0 if "=" in argument else 1)]
     taken.settings = parse_flags(flags)

@@ -34,8 +34,8 @@ def show(
     run: str,
     /,
     *,
-    step: int | None = None,
-    optimizer_step: int | None = None,
+    step: int = -1,
+    optimizer_step: int = -1,
     color: Literal["ratio", "clip", "advantage"] = "ratio",
     replies: int = 8,
     root: str = ROOT,
@@ -45,8 +45,8 @@ def show(
 
     Args:
         run: Name or directory of the run.
-        step: Step of the loop; when not given, the newest whose replies are kept.
-        optimizer_step: Optimiser step inside that step, from 0; when not given, the last.
+        step: Step of the loop; -1 is the newest whose replies are kept.
+        optimizer_step: Optimiser step inside that step, from 0; -1 is the last.
         color: What the tokens are coloured by, and show beneath.
         replies: How many replies to show.
         root: Folder that holds the run directories.

@@ -120,7 +120,7 @@ def load_policy(config: Config, device: str, on_wait: OnWait = wait_for_nothing)
 
 
 def _world_model(seed: int, on_wait: OnWait) -> Path:
-    what, total = f"fine-tuning the world's model, once for seed {seed}:", SFTConfig().run.steps
+    what, total = f"fine-tuning the world's model, once for seed {seed}", SFTConfig().run.steps
     return world_model_folder(seed, lambda step, loss: on_wait(what, step, total))
 
 

@@ -39,7 +39,7 @@ def run_sweep(
     """
     configs = sweep_configs(base, axes, root)
     seeds = sorted({config.run.seed for config in configs if config.model.path == WORLD})
-    what = "fine-tuning the world's models, one a seed:"
+    what = f"fine-tuning the world's model for each of {len(seeds)} seeds, where none is cached"
     if jobs == 1:
         for done, seed in enumerate(seeds):
             on_wait(what, done, len(seeds))

@@ -21,5 +21,5 @@ def describe_clipped_share(share: float, optimizer_steps_per_batch: int) -> str:
     if share < WASTED_BELOW:
         return "the later epochs are wasted: the policy hardly moves from its own data"
     if share > OVERUSED_ABOVE:
-        return "the batch is over-used: take fewer epochs, or smaller steps"
+        return "the batch is over-used: take fewer epochs"
     return "in its useful range"

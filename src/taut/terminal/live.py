@@ -65,21 +65,30 @@ class LiveView:
         self.console.print(training_summary(run, self.console))
 
     def render(self) -> RenderableType:
-        width = min(self.console.width, WIDEST)
-        return Padding(Group(self._title(), self._bar(width - 2), "", self._metrics(width - 2)), (0, 1))
+        width = min(self.console.width, WIDEST) - 2
+        if self.waiting:
+            what, done, total = self.waiting
+            parts: list[RenderableType] = [
+                Text(what, style="dim"),
+                self._bar(f"{done}/{total}", done, total, width),
+            ]
+        else:
+            steps = self.config.run.steps
+            bar = self._bar(f"step {self.step}/{steps}", self.step, steps, width)
+            parts = [bar, Text(), self._metrics(width)]
+        return Padding(Group(self._title(), *parts), (0, 1))
 
     def _title(self) -> Text:
         dot = f" {glyphs_of(self.console).dot} "
-        title = foreign(self.config.run.name or "", self.console, style="bold")
+        title = Text.assemble(foreign(self.config.run.name or "", self.console, style="bold"))
         for part in (self.config.algorithm.preset, self.config.model.path):
             title.append(dot, style="dim").append_text(foreign(part, self.console, style="dim"))
-        title.overflow, title.no_wrap = "ellipsis" if self.console.encoding == "utf-8" else "crop", True
+        title.overflow, title.no_wrap = "crop", True
         return title
 
-    def _bar(self, width: int) -> Table:
-        what, done, total = self.waiting or ("step", self.step, self.config.run.steps)
-        place, left = f"{what} {done}/{total}", self._time()
-        bar = ProgressBar(total, done, width=max(5, width - len(place) - len(left) - 2))
+    def _bar(self, place: str, done: int, total: int, width: int) -> Table:
+        left = self._time()
+        bar = ProgressBar(total, done, max(5, width - len(place) - len(left) - 2), complete_style="cyan")
         line = Table.grid(padding=(0, 1))
         line.add_row(place, bar, Text(left, style="dim"))
         return line

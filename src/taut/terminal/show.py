@@ -14,13 +14,14 @@ from rich.text import Text
 
 from taut.config import WORLD
 from taut.store import ReplyRecord, Run
-from taut.terminal.console import foreign
+from taut.terminal.console import foreign, glyphs_of
 from taut.terminal.metrics import number
 from taut.terminal.summary import run_summary, summary_row
 from taut.terminal.tokens import ClipName, ColorBy, TokenView, legend, token_lines
 
 LEFT = 12
 """Columns beside the tokens, in which "reward 1.000" fits."""
+PROMPT_LINES = 4
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,12 @@ class StepView:
     epoch: int
     clip_low: float | None
     clip_high: float | None
+    surrogate: str
     replies: list[ReplyView]
 
 
 def print_run(
-    run: Run, console: Console, step: int | None, optimizer_step: int | None, color: ColorBy, replies: int
+    run: Run, console: Console, step: int, optimizer_step: int, color: ColorBy, replies: int
 ) -> None:
     console.print(run_summary(run, console))
     view = step_view(run, step, optimizer_step, replies)
@@ -56,18 +58,18 @@ def print_run(
         console.print(Padding(_step_grid(view, color, console), (1, 1, 0, 1)))
 
 
-def run_object(run: Run, step: int | None, optimizer_step: int | None, replies: int) -> dict[str, Any]:
+def run_object(run: Run, step: int, optimizer_step: int, replies: int) -> dict[str, Any]:
     """The same as one JSON object."""
     view = step_view(run, step, optimizer_step, replies)
     return {**summary_row(run), "replies_of": view and asdict(view)}
 
 
-def step_view(run: Run, step: int | None, optimizer_step: int | None, replies: int) -> StepView | None:
-    """The newest step that has replies where none is given; None where the run has none.
+def step_view(run: Run, step: int, optimizer_step: int, replies: int) -> StepView | None:
+    """-1 is the newest step that is kept, and the last optimiser step. None where the run has no replies.
 
     Raises ValueError for a step whose replies are not kept, or an optimiser step it does not have.
     """
-    if step is None:
+    if step == -1:
         kept = [kept for kept in run.kept_steps() if kept > 0]
         if not kept:
             return None
@@ -78,9 +80,11 @@ def step_view(run: Run, step: int | None, optimizer_step: int | None, replies: i
     count = len(batch.updates)
     if not count:
         raise ValueError(f"step {step} of run {run.name!r} has no replies: nothing was trained in it")
-    at = count - 1 if optimizer_step is None else optimizer_step
-    if not 0 <= at < count:
-        raise ValueError(f"step {step} has {count} optimiser steps, counted from 0: there is no {at}")
+    if not -count <= optimizer_step < count:
+        raise ValueError(
+            f"step {step} has {count} optimiser steps, counted from 0: there is no {optimizer_step}"
+        )
+    at = range(count)[optimizer_step]
     seen: dict[int, tuple[int, int]] = {}
     for earlier in range(at + 1):
         seen |= {int(row): (earlier, place) for place, row in enumerate(batch.updates[earlier].rows)}
@@ -88,8 +92,8 @@ def step_view(run: Run, step: int | None, optimizer_step: int | None, replies: i
     shown = [
         _reply_view(record, text_of, seen.get(row), states) for row, record in enumerate(records[:replies])
     ]
-    low, high = (batch.constants.get(side) for side in ("clip_low", "clip_high"))
-    return StepView(step, at, count, batch.updates[at].epoch, low, high, shown)
+    low, high, surrogate = (batch.constants[key] for key in ("clip_low", "clip_high", "surrogate"))
+    return StepView(step, at, count, batch.updates[at].epoch, low, high, surrogate, shown)
 
 
 def _reply_view(
@@ -148,18 +152,25 @@ def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
     place = f"optimiser step {view.optimizer_step} of 0 to {view.optimizer_steps - 1}, epoch {view.epoch + 1}"
     grid = Table.grid(padding=(0, 2, 1, 0))
     grid.add_column(width=LEFT, style="dim")
-    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    width = console.width - LEFT - 5
     strongest, prompt = _strongest(view, color), None
     for reply in view.replies:
         if reply.prompt != prompt:
             prompt = reply.prompt
-            grid.add_row("prompt", foreign(prompt, console, style="bold"))
-        lines = token_lines(reply.tokens, color, strongest, console.width - LEFT - 5, console)
+            grid.add_row("prompt", _end(prompt, PROMPT_LINES * width, console))
+        lines = token_lines(reply.tokens, color, strongest, width, console)
         grid.add_row(_beside(reply, view.optimizer_step), Text("\n").join(lines))
     head = Text(f"step {view.step}", style="bold").append(
         f"   {place}, coloured by {color}", style="not bold"
     )
-    return Group(head, legend(color, console), "", grid)
+    return Group(head, legend(color, view.surrogate, console), "", grid)
+
+
+def _end(prompt: str, characters: int, console: Console) -> Text:
+    """The end of a prompt is what the reply answers; a long one would push the replies off the screen."""
+    cut = glyphs_of(console).ellipsis if len(prompt) > characters else ""
+    return foreign(cut + prompt[-characters:], console, style="bold")
 
 
 def _beside(reply: ReplyView, optimizer_step: int) -> str:

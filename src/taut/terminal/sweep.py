@@ -27,7 +27,7 @@ class SweepLines:
         """Says once what the first run waits for."""
         if what != self.announced:
             self.announced = what
-            self.console.print(f"{what} {total}", soft_wrap=True)
+            self.console.print(what, soft_wrap=True)
 
     def end(self, run: Run) -> None:
         self.ended += 1
@@ -44,7 +44,7 @@ class SweepLines:
 def sweep_table(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], console: Console) -> Table:
     """Rows as `launch.sweep.summarize` gives them, each result as mean ± standard deviation."""
     right = ["runs", *(heading for heading, _ in RESULT_COLUMNS.values())]
-    table = plain_table(*axes, *right, right=right)
+    table = plain_table(*(axis.rpartition(".")[2] for axis in axes), *right, right=right)
     sign = f" {glyphs_of(console).plus_minus} "
     for row in rows:
         values = [foreign(str(row[axis]), console) for axis in axes]
@@ -59,4 +59,6 @@ def _with_deviation(
     if result is None:
         return ""
     mean, deviation = result
-    return form(mean) if deviation is None else f"{form(mean)}{sign}{form(deviation)}"
+    if deviation is None:
+        return form(mean)
+    return f"{form(mean).removesuffix(' %')}{sign}{form(deviation)}"  # the unit stands once

@@ -49,27 +49,29 @@ def token_lines(
         cell = max(cell_len(above), cell_len(beneath), 1)
         if not lines or lines[-1].cell_len + cell > width:
             lines += [Text(), Text()]
-        style = _style(token, color, strongest)
-        for line, text, text_style in ((lines[-2], above, style), (lines[-1], beneath, "dim")):
-            line.append(text, style=text_style).append(" " * (cell - cell_len(text) + 1))
+        for line, text, style in (
+            (lines[-2], above, _style(token, color, strongest)),
+            (lines[-1], beneath, "dim"),
+        ):
+            line.append(text + " " * (cell - cell_len(text)), style=style).append(" ")
     return lines
 
 
-def legend(color: ColorBy, console: Console) -> Text:
+def legend(color: ColorBy, surrogate: str, console: Console) -> Text:
     """What colours and signs mean, on one line."""
     glyphs = glyphs_of(console)
-    signs = Text(style="dim")
-    if color in ("ratio", "advantage"):
-        what, middle = ("ratio", "1") if color == "ratio" else ("advantage", "0")
-        signs = Text.assemble(
-            (f"{what} below {middle} ", "dim"), *((" ", style) for style in reversed(BELOW)),
-            *((" ", style) for style in ABOVE), (" above", "dim"),
-        )  # fmt: skip
-    if color in ("ratio", "clip"):
-        signs.append(f"  held by the clip {glyphs.high} above {glyphs.low} below", style="dim")
-        signs.append(f"  outside, not held {glyphs.outside_high} {glyphs.outside_low}", style="dim")
-        signs.append(f"  dual clip {glyphs.dual}", style="dim")
-    return signs
+    line = Text(style="dim")
+    if color != "clip":
+        middle = 1 if color == "ratio" else 0
+        line.append(f"below {middle} ")
+        for style in (*reversed(BELOW), *ABOVE):
+            line.append(" ", style=style)
+        line.append(f" above {middle}   ")
+    if color != "advantage":
+        held = "weight capped" if surrogate == "cispo" else "held by the clip"
+        line.append(f"{held} {glyphs.high} {glyphs.low}   outside, not held {glyphs.outside_high} ")
+        line.append(f"{glyphs.outside_low}   dual {glyphs.dual}")
+    return line
 
 
 def _beneath(token: TokenView, color: ColorBy, glyphs: Glyphs) -> str:

@@ -1,0 +1,18 @@
+"""The clipped share in words."""
+
+import pytest
+
+from taut.terminal.gauge import describe_clipped_share
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.0, "wasted"), (0.009, "wasted"), (0.01, "useful range"), (0.1, "useful range"), (0.12, "over-used")],
+)
+def test_words(share, words):
+    assert words in describe_clipped_share(share, optimizer_steps_per_batch=4)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5])
+def test_silent_with_one_optimizer_step_a_batch(share):
+    assert describe_clipped_share(share, optimizer_steps_per_batch=1) == ""

@@ -1,0 +1,113 @@
+"""Replies token by token, with and without colour, in a console that can show little."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from taut.terminal.show import print_run, run_object, step_view
+from taut.terminal.tokens import TokenView, token_lines
+
+CLIPPED = re.compile(r"1\.00\s+1\.50(\S?)\s+0\.50(\S?)")
+
+
+def page_of(run, console, color="ratio", step=-1, optimizer_step=-1):
+    print_run(run, console, step, optimizer_step, color, replies=8)
+    return console.file.getvalue()
+
+
+def test_summary_and_ratios(made_up_run, make_console):
+    page = page_of(made_up_run, make_console())
+    assert "finished · 3 steps in 0:06" in page
+    assert "grpo · [bold]some/model · 4 optimiser steps a batch" in page
+    assert "step 3   optimiser step 3 of 0 to 3, epoch 2" in page
+    # Advantage +1: the clip holds ρ = 1.5; advantage -1: it holds ρ = 0.5.
+    assert CLIPPED.findall(page) == [("▲", "▽"), ("△", "▼")]
+    assert page.count("cut") == 1
+
+
+def test_hostile_text_is_shown_and_not_obeyed(made_up_run, make_console):
+    page = page_of(made_up_run, make_console())
+    assert r"latvec[0] [/INST] [red]\x1b[31m\u202ebad\n" in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+@pytest.mark.parametrize("color", ["ratio", "clip", "advantage"])
+def test_ascii_console(made_up_run, make_console, color):
+    page = page_of(made_up_run, make_console(encoding="ascii"), color)
+    assert page.isascii()
+    if color == "ratio":
+        assert CLIPPED.findall(page) == [("^", ","), ("'", "v")]
+
+
+def test_advantages_have_their_sign(made_up_run, make_console):
+    page = page_of(made_up_run, make_console(), "advantage")
+    assert page.count("+1.00") == page.count("-1.00") == 3
+
+
+@pytest.mark.parametrize(
+    ("optimizer_step", "seen"), [(0, [0, None]), (1, [0, 1]), (2, [2, 1]), (3, [2, 3]), (-4, [0, None])]
+)
+def test_a_token_is_seen_once_an_epoch(made_up_run, make_console, optimizer_step, seen):
+    view = step_view(made_up_run, 2, optimizer_step, replies=8)
+    assert [reply.seen_at for reply in view.replies] == seen
+    page = page_of(made_up_run, make_console(), step=2, optimizer_step=optimizer_step)
+    assert ("not seen yet" in page) == (None in seen)
+    assert ("seen at 1" in page) == (optimizer_step == 2)
+
+
+@pytest.mark.parametrize(
+    ("step", "optimizer_step", "message"),
+    [
+        (0, -1, "no replies"),
+        (9, -1, "steps kept: 0-3"),
+        (1, 4, "4 optimiser steps"),
+        (1, -5, "there is no -5"),
+    ],
+)
+def test_what_is_not_there_is_named(made_up_run, step, optimizer_step, message):
+    with pytest.raises(ValueError, match=message):
+        step_view(made_up_run, step, optimizer_step, replies=8)
+
+
+def test_json_object(made_up_run):
+    shown = run_object(made_up_run, 1, 3, replies=1)
+    assert shown["steps"] == 3
+    [reply] = shown["replies_of"]["replies"]
+    assert [token["clip"] for token in reply["tokens"]] == ["", "high", "outside-low"]
+    assert [token["text"] for token in reply["tokens"]] == ["7", "8", "9"]
+    assert reply["tokens"][1]["ratio"] == pytest.approx(1.5)
+
+
+def test_colour_is_of_the_value(made_up_run):
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=80)
+    tokens = [TokenView(text, True, ratio, 1.0, "") for text, ratio in (("a", 1.0), ("b", 1.3), ("c", 0.7))]
+    above, beneath = token_lines(tokens, "ratio", (0.2231, 0.1823), 80, console)
+    styles = {span.start: str(span.style) for span in above.spans}
+    assert 0 not in styles
+    assert len(set(styles.values())) == 2
+    assert beneath.plain.split() == ["1.00", "1.30", "0.70"]
+
+
+def test_untrained_and_odd_tokens_have_a_place(make_console):
+    console = make_console()
+    tokens = [
+        TokenView("", True, 1.0, None, ""),
+        TokenView("\x1b[0m", False, None, None, ""),
+        TokenView("漢", True, 0.0, 1.0, ""),
+    ]
+    above, beneath = token_lines(tokens, "ratio", (0.2, 0.2), 80, console)
+    assert r"\x1b[0m" in above.plain
+    assert beneath.plain.split() == ["1.00", "0.00"]
+    assert above.cell_len == beneath.cell_len
+
+
+@pytest.mark.parametrize("width", [20, 33, 80])
+def test_lines_break_at_the_width(width, make_console):
+    tokens = [TokenView("token", True, 1.0, 1.0, "")] * 50
+    lines = token_lines(tokens, "ratio", (0.2, 0.2), width, make_console())
+    assert len(lines) % 2 == 0
+    assert all(line.cell_len <= width + 1 for line in lines)
+    assert sum(line.plain.count("token") for line in lines) == 50
