@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,3 +67,12 @@ def _make_model(family: str, seed: int = 0, **values: Any) -> Any:
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> str:
     return request.param
+
+
+@pytest.fixture(scope="session")
+def world_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The built-in world's models are made here, ten seconds a seed, once in a session of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("TAUT_CACHE", str(folder))
+        yield folder

@@ -84,3 +84,7 @@ def _say(message: str, code: int, debug: bool) -> int:
     more = [f"and {len(lines) - LONGEST_ERROR} lines more: see --debug"] if len(lines) > LONGEST_ERROR else []
     print("taut: " + "\n      ".join([*lines[:LONGEST_ERROR], *more]), file=sys.stderr)
     return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -45,8 +45,15 @@ def print_settings_help(name: str, command: Command, console: Console) -> None:
         console.print(_presets())
     kind = Config if name == "train" else SFTConfig
     options = (tyro.conf.FlagConversionOff,)
-    page = tyro.extras.get_parser(kind, default=kind(), prog=f"taut {name}", description="", config=options)
-    console.print(page.format_help())
+    tyro.cli(
+        kind,
+        default=kind(),
+        prog=f"taut {name}",
+        description="",
+        args=["--help"],
+        config=options,
+        use_underscores=True,
+    )
 
 
 def _presets() -> Table:

@@ -1,0 +1,336 @@
+"""The commands as a user types them: what they print, what they leave, and how they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from taut.cli import DONE, FAILED, INTERRUPTED, WRONG_INPUT, main
+from taut.launch import local
+from taut.models.load import save_model
+from taut.models.tiny import character_tokenizer, tiny_gpt2
+from taut.store import Run
+from taut.tasks.adder import CHARACTERS, END
+from taut.training.optimizer import NonFiniteError
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """A folder with a tiny random model, data, and two runs of 2 steps: `first`, and `second` with 2 epochs."""
+    folder = tmp_path_factory.mktemp("cli")
+    model = tiny_gpt2(len(CHARACTERS), CHARACTERS.index(END), seed=0, width=16, heads=2)
+    save_model(model, character_tokenizer(CHARACTERS, END), folder / "model")
+    rows = [
+        {"prompt": f"{a}+{b}=", "answer": str(a + b), "completion": str(a + b)}
+        for a in range(3)
+        for b in range(3)
+    ]
+    (folder / "sums.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "small.yaml").write_text(SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(["train", "small.yaml", "--run.name", "first", "--quiet"]) == DONE
+        assert (
+            main(["train", "small.yaml", "--run.name", "second", "--algorithm.epochs", "2", "--quiet"])
+            == DONE
+        )
+    return folder
+
+
+@pytest.fixture
+def taut(trained, monkeypatch, capsys):
+    """Runs a command beside the trained runs: exit code, standard output, standard error."""
+    monkeypatch.chdir(trained)
+
+    def run(*arguments):
+        capsys.readouterr()
+        code = main(arguments)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+SMALL = """
+run: {steps: 2, threads: 1}
+model: {path: model}
+data: {path: sums.jsonl, eval_path: sums.jsonl}
+sampling: {max_new_tokens: 4}
+algorithm: {preset: ppo-batch-mean, prompts_per_step: 4, replies_per_prompt: 2}
+optimizer: {learning_rate: 0.01}
+"""
+HELP = [
+    ["--help"],
+    ["train", "--help"],
+    ["sft", "--help"],
+    ["sweep", "--help"],
+    ["show", "--help"],
+    ["runs", "-h"],
+]
+WRONG = [
+    (["trian"], "did you mean train"),
+    (["train", "--algorithm.epoch", "3"], "did you mean algorithm.epochs"),
+    (["train", "--algorithm.minibatches", "7"], "does not divide"),
+    (["train", "nothing.yaml"], "nothing.yaml does not exist"),
+    (["train", "a.yaml", "b.yaml"], "one config file can be given"),
+    (["train", "--run.steps"], "has no value"),
+    (["sweep", "run.seed"], "section.key=value"),
+    (["sweep", "run.seed=0", "--jobs", "0"], "--jobs is a whole number"),
+    (["show", "nothing"], "no run 'nothing'"),
+    (["compare"], "name the runs"),
+    (["sample", "--prompt"], "--prompt has no value"),
+]
+
+
+def in_a_process(*arguments, **environment):
+    return subprocess.Popen(
+        [sys.executable, "-m", "taut.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("arguments", [*HELP, *(wrong for wrong, _ in WRONG[:8])], ids=" ".join)
+def test_help_and_wrong_input_never_wait_for_torch(arguments):
+    code = f"""
+import sys
+from taut.cli import main
+code = main({arguments!r})
+assert "torch" not in sys.modules, "torch was imported"
+assert "transformers" not in sys.modules
+sys.exit(code)
+"""
+    expected = DONE if arguments in HELP else WRONG_INPUT
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == expected
+    )
+
+
+def test_help_lists_every_command_on_one_line(taut):
+    code, page, _ = taut("--help")
+    assert code == DONE
+    for command in ("train", "sft", "sweep", "eval", "sample", "runs", "show", "compare", "export"):
+        assert sum(line.split()[:1] == [command] for line in page.splitlines()) == 1
+    assert taut() == (code, page, "")
+
+
+def test_help_of_train_holds_every_setting_and_preset(taut):
+    from taut.config import PRESETS, Config, leaf_fields
+
+    code, page, _ = taut("train", "--help")
+    assert code == DONE
+    for key, _ in leaf_fields(Config):
+        assert f"--{key} " in page
+    for preset in PRESETS:
+        assert any(line.split()[:1] == [preset] for line in page.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), WRONG, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_wrong_input_is_named_in_few_lines(taut, arguments, message):
+    code, out, err = taut(*arguments)
+    assert code == WRONG_INPUT
+    assert message in err
+    assert not out
+    assert len(err.splitlines()) < 10
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["show"], ["show", "first", "--step", "x"], ["export", "first", "o", "--format", "csv"]]
+)
+def test_wrong_arguments_of_plain_commands(taut, arguments):
+    code, out, err = taut(*arguments)
+    assert code == WRONG_INPUT
+    assert len((out + err).splitlines()) <= 10
+
+
+def test_a_run_is_never_written_into(taut):
+    code, _, err = taut("train", "small.yaml", "--run.name", "first")
+    assert code == WRONG_INPUT
+    assert "run 'first' exists" in err
+
+
+def test_debug_shows_the_traceback(taut):
+    _, _, err = taut("show", "nothing", "--debug")
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("taut: no run 'nothing'")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(NonFiniteError("the loss is nan"), FAILED), (OSError(28, "No space left on device"), FAILED),
+     (RuntimeError("CUDA out of memory\n" * 30), FAILED), (ImportError("pip install 'taut[plot]'"), WRONG_INPUT),
+     (KeyboardInterrupt(), INTERRUPTED)],
+)  # fmt: skip
+def test_how_a_run_ends(taut, monkeypatch, error, code):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(local, "train_ppo", fail)
+    ended, out, err = taut("train", "small.yaml", "--run.name", f"ends-with-{type(error).__name__}")
+    assert ended == code
+    assert (str(error).splitlines() or ["interrupted"])[0] in err
+    assert len(err.splitlines()) < 10
+    assert "Traceback" not in out + err
+
+
+def test_quiet_and_lines_and_json(taut):
+    assert taut("train", "small.yaml", "--run.name", "quiet", "--quiet") == (DONE, "", "")
+    code, out, err = taut("train", "small.yaml", "--run.name", "lines", "--num_ppo_epochs", "2")
+    assert code == DONE
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("step")] == ["0/2", "1/2", "2/2"]
+    assert "taut show lines" in out
+    assert "note: num_ppo_epochs is written algorithm.epochs: 2 here" in err
+    code, out, _ = taut("train", "small.yaml", "--run.name", "json", "--json")
+    *steps, summary = (json.loads(line) for line in out.splitlines())
+    assert [step["step"] for step in steps] == [0, 1, 2]
+    assert summary["directory"] == os.path.join("runs", "json")
+    assert summary["status"] == "finished"
+
+
+def test_a_run_without_a_name_gets_one(taut, tmp_path):
+    code, out, _ = taut("train", "small.yaml", "--run.root", str(tmp_path), "--json")
+    assert code == DONE
+    [directory] = tmp_path.iterdir()
+    assert (
+        json.loads(out.splitlines()[-1])["run"] == directory.name == Run.open(directory).config["run"]["name"]
+    )
+
+
+def test_runs(taut):
+    code, out, _ = taut("runs")
+    assert code == DONE
+    assert "first" in out
+    code, out, _ = taut("runs", "--json")
+    summaries = {row["name"]: row for row in map(json.loads, out.splitlines())}
+    assert summaries["first"]["steps"] == 2
+    assert taut("runs", "--root", "nowhere") == (DONE, "no runs in nowhere; taut train makes one\n", "")
+
+
+def test_show(taut):
+    code, out, _ = taut("show", "second", "--step", "1", "--optimizer-step", "1", "--color", "clip")
+    assert code == DONE
+    assert "optimiser step 1 of 0 to 1, epoch 2, coloured by clip" in out
+    code, out, _ = taut("show", "runs/second", "--json")
+    shown = json.loads(out)["replies_of"]
+    assert shown["step"] == 2
+    assert all(token["text"] in CHARACTERS for reply in shown["replies"] for token in reply["tokens"])
+
+
+def test_compare(taut, tmp_path):
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "plot.svg"
+    code, out, _ = taut("compare", "first", "second", "--plot", str(plot))
+    assert code == DONE
+    assert "algorithm.epochs" in out
+    assert "run.name" not in out
+    assert plot.read_text().startswith("<?xml")
+    code, out, _ = taut("compare", "first", "second", "--json")
+    assert json.loads(out)["differences"] == {"algorithm.epochs": [4, 2]}
+
+
+def test_export(taut, tmp_path):
+    assert taut("export", "first", str(tmp_path / "out"))[0] == DONE
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "scalars.jsonl",
+        "replies.jsonl",
+        "tokens.jsonl",
+    }
+    assert taut("export", "first", str(tmp_path / "out"))[0] == WRONG_INPUT
+
+
+def test_eval_scores_the_run_s_newest_checkpoint(taut):
+    code, out, _ = taut("eval", "first", "--json")
+    assert code == DONE
+    run = Run.open("runs/first")
+    assert json.loads(out) == {name: run.last(name) for name in ("eval/accuracy", "eval/greedy")}
+    assert taut("eval", "small.yaml")[1].startswith("eval/accuracy")
+
+
+def test_sample(taut):
+    code, out, _ = taut("sample", "first", "--prompt", "1+1=", "2+2=", "--replies", "3", "--json")
+    assert code == DONE
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["prompt"] for row in rows] == ["1+1="] * 3 + ["2+2="] * 3
+    assert "1+1=" in taut("sample", "first", "--prompt", "1+1=")[1]
+
+
+def test_sft(taut, tmp_path):
+    output = tmp_path / "sft"
+    settings = [
+        "--model.path",
+        "model",
+        "--data.path",
+        "sums.jsonl",
+        "--run.steps",
+        "3",
+        "--sft.output",
+        str(output),
+    ]
+    code, out, _ = taut("sft", *settings)
+    assert code == DONE
+    assert "step 3/3  loss" in out
+    assert (output / "config.json").is_file()
+    assert taut("sft", *settings, "--quiet")[0] == WRONG_INPUT
+
+
+def test_sweep_ends_with_a_table(taut):
+    code, out, _ = taut("sweep", "small.yaml", "algorithm.epochs=1,2", "run.seed=0,1", "--run.name", "try")
+    assert code == DONE
+    assert "4/4  try_epochs=2_seed=1" in out
+    table = out.splitlines()[-4:]
+    assert [line.split()[:2] for line in table if line.strip()[:1].isdigit()] == [["1", "2"], ["2", "2"]]
+    code, out, _ = taut("sweep", "small.yaml", "run.seed=0,1", "--run.name", "json", "--json")
+    [row] = map(json.loads, out.splitlines())
+    assert row["runs"] == 2
+    assert len(row["reward/mean"]) == 2
+
+
+def test_ctrl_c_ends_with_130_and_keeps_what_was_done(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    process = in_a_process("train", "small.yaml", "--run.name", "stopped", "--run.steps", "100000", "--json")
+    for _ in range(3):
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED
+    assert err == "taut: interrupted; the steps that were finished are kept\n"
+    assert Run.open("runs/stopped").status == "interrupted"
+    assert Run.open("runs/stopped").step_count >= 2
+
+
+def test_a_reader_that_leaves_early_is_no_traceback(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    process = in_a_process("train", "small.yaml", "--run.name", "piped", "--run.steps", "100000", "--json")
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == FAILED
+    assert process.stderr.read() == ""
+
+
+def test_a_console_without_utf_8(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    for command in (["show", "first"], ["train", "--help"]):
+        process = in_a_process(*command, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == DONE, err
+        assert out.isascii()
+
+
+def test_the_world_trains_from_nothing(world_cache, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = main(["train", "--run.steps", "2", "--run.name", "world", "--eval.limit", "20"])
+    out, err = capsys.readouterr()
+    torch.set_num_threads(1)
+    assert code == DONE, err
+    assert not err
+    assert out.startswith("fine-tuning the world's model, once for seed 0\n")
+    assert main(["show", "world"]) == DONE
+    assert "not held" in capsys.readouterr().out
