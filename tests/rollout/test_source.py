@@ -23,8 +23,9 @@ def test_goes_through_all_before_repeating_and_reshuffles():
     assert len({tuple(one) for one in passes}) == 4
 
 
-def test_a_batch_across_two_passes_holds_no_prompt_twice_and_loses_none():
-    prompts = source(5)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_batch_across_two_passes_holds_no_prompt_twice_and_loses_none(seed):
+    prompts = source(5, seed)
     taken = [take(prompts, 3) for _ in range(10)]
     assert all(len(set(batch)) == 3 for batch in taken)
     counts = [sum(batch.count(index) for batch in taken) for index in (0, 10, 20, 30, 40)]

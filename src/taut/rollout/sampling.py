@@ -40,7 +40,6 @@ def truncate_logits(logits: Tensor, sampling: Sampling) -> Tensor:
         probabilities = ranked.softmax(-1)
         # A token goes where the mass above it already reaches p.
         beyond = probabilities.cumsum(-1) - probabilities >= sampling.top_p
-        beyond[:, 0] = False
         logits = logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
     if sampling.min_p > 0:
         lowest = logits.max(-1, keepdim=True).values + math.log(sampling.min_p)
