@@ -72,9 +72,9 @@ WORLD_DEFAULTS: dict[str, Any] = {
 SFT_DEFAULTS: dict[str, Any] = {"optimizer.learning_rate": 2e-5}
 
 WORLD_SFT_DEFAULTS: dict[str, Any] = {
-    "run.steps": 800,
+    "run.steps": 1000,
     "run.threads": 1,
-    "optimizer.learning_rate": 3e-3,
+    "optimizer.learning_rate": 2e-3,
     "optimizer.weight_decay": 0.01,
     "optimizer.warmup_steps": 20,
 }
