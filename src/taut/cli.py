@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from taut.commands import learn, look, use
 from taut.commands.help import plain_help, print_commands, print_settings_help
-from taut.terminal.console import make_console
+from taut.terminal.console import make_console, printable
 
 WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
     "train": learn.train,
@@ -82,7 +82,8 @@ def _say(message: str, code: int, debug: bool) -> int:
         traceback.print_exc()
     lines = message.strip().splitlines() or ["failed"]
     more = [f"and {len(lines) - LONGEST_ERROR} lines more: see --debug"] if len(lines) > LONGEST_ERROR else []
-    print("taut: " + "\n      ".join([*lines[:LONGEST_ERROR], *more]), file=sys.stderr)
+    shown = [printable(line, make_console()) for line in [*lines[:LONGEST_ERROR], *more]]
+    print("taut: " + "\n      ".join(shown), file=sys.stderr)
     return code
 
 

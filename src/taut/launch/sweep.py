@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
+import signal
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -38,25 +40,45 @@ def run_sweep(
     Raises ValueError before anything starts where a combination is impossible or its run exists.
     """
     configs = sweep_configs(base, axes, root)
+    if jobs > 1:
+        return _train_in_processes(configs, jobs, on_run, on_wait)
+    runs = []
+    for config in configs:
+        runs.append(train(config, on_wait=on_wait))
+        on_run(runs[-1])
+    return runs
+
+
+def _train_in_processes(
+    configs: Sequence[Config], jobs: int, on_run: Callable[[Run], None], on_wait: OnWait
+) -> list[Run]:
     seeds = sorted({config.run.seed for config in configs if config.model.path == WORLD})
-    what = f"fine-tuning the world's model for each of {len(seeds)} seeds, where none is cached"
-    if jobs == 1:
-        for done, seed in enumerate(seeds):
-            on_wait(what, done, len(seeds))
-            world_model_folder(seed)
-        return [_reported(train(config), on_run) for config in configs]
-    # A forked child would inherit torch's threads in whatever state they are.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as workers:
-        # Made first: runs that share a seed would each make its model.
-        for done, _ in enumerate(workers.map(world_model_folder, seeds), 1):
-            on_wait(what, done, len(seeds))
-        futures = {workers.submit(train, config): position for position, config in enumerate(configs)}
+    # A forked child would inherit torch's threads as they happen to be. An interrupt reaches every process: one
+    # that is idle, or still imports, just dies of it.
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(jobs, spawn, signal.signal, (signal.SIGINT, signal.SIG_DFL)) as workers:
+        if seeds:
+            what = f"fine-tuning the world's model for each of {len(seeds)} seeds, where none is cached"
+            on_wait(what, 0, len(seeds))
+            # Made first: of runs that share a seed, each would make it.
+            list(workers.map(partial(_interruptible, world_model_folder), seeds))
+        futures = [workers.submit(_interruptible, train, config) for config in configs]
         try:
-            runs = {futures[done]: _reported(done.result(), on_run) for done in as_completed(futures)}
+            for future in as_completed(futures):
+                on_run(future.result())
         except BaseException:
             workers.shutdown(cancel_futures=True)
             raise
-    return [runs[position] for position in range(len(configs))]
+    return [future.result() for future in futures]
+
+
+def _interruptible(work: Callable[[Any], Any], argument: Any) -> Any:
+    """In a process of a sweep: an interrupt at work raises KeyboardInterrupt, so that a run is ended as such."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return work(argument)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def sweep_configs(base: Mapping[str, Any], axes: Axes, root: Path | str) -> list[Config]:
@@ -105,11 +127,6 @@ def _statistics(runs: Sequence[Run]) -> dict[str, tuple[float, float | None] | N
         else None
         for name, values in found.items()
     }
-
-
-def _reported(run: Run, on_run: Callable[[Run], None]) -> Run:
-    on_run(run)
-    return run
 
 
 def _plain(value: Any) -> str:

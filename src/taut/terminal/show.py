@@ -90,7 +90,8 @@ def step_view(run: Run, step: int, optimizer_step: int, replies: int) -> StepVie
         seen |= {int(row): (earlier, place) for place, row in enumerate(batch.updates[earlier].rows)}
     states, text_of = clip_states(batch), _token_texts(run)
     shown = [
-        _reply_view(record, text_of, seen.get(row), states) for row, record in enumerate(records[:replies])
+        _reply_view(record, text_of, seen.get(row), states)
+        for row, record in enumerate(records[: max(0, replies)])
     ]
     low, high, surrogate = (batch.constants[key] for key in ("clip_low", "clip_high", "surrogate"))
     return StepView(step, at, count, batch.updates[at].epoch, low, high, surrogate, shown)

@@ -14,8 +14,10 @@ from taut.store import Run
 from taut.store.compare import REWARD_STEPS, summary_rows
 from taut.terminal.console import foreign, glyphs_of, printable
 from taut.terminal.gauge import describe_clipped_share
-from taut.terminal.metrics import clip_label, duration, number, percent
+from taut.terminal.metrics import duration, number, shown_metrics
 from taut.terminal.sparkline import sparkline
+
+COURSE_WIDTH = 16
 
 
 def summary_row(run: Run) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def training_summary(run: Run, console: Console) -> RenderableType:
     name = printable(run.name, console)
     follow = Text(f"taut show {name}", style="bold").append("   the replies, token by token", style="dim")
     where = Text("saved in ", style="dim").append_text(foreign(str(run.directory), console))
-    return Padding(Group("", results_table(run, console), "", where, follow), (0, 1))
+    return Padding(Group("", outcome(run, console), "", where, follow), (0, 1))
 
 
 def run_summary(run: Run, console: Console) -> RenderableType:
@@ -58,39 +60,33 @@ def run_summary(run: Run, console: Console) -> RenderableType:
             Text(dot.join(facts), style="dim"),
             foreign(dot.join(settings), console, style="dim"),
             "",
-            results_table(run, console),
+            outcome(run, console),
             *_warnings(run, console),
         ),
         (0, 1),
     )
 
 
-def results_table(run: Run, console: Console) -> Table:
+def outcome(run: Run, console: Console) -> Table:
     """Reward, held-out accuracy and clipped share, each with its course and what it means."""
-    bars = glyphs_of(console).bars
-    results = summary_rows([run])[0]
+    [results] = summary_rows([run])
     greedy, share = run.last("eval/greedy"), results["clip/binding"]
-    rows = [
-        (
-            "reward",
-            "reward/mean",
-            results["reward/mean"],
-            number,
-            None,
-            f"mean of the last {REWARD_STEPS} steps",
-        ),
-        ("held-out", "eval/accuracy", results["eval/accuracy"], number, None, _greedy(greedy)),
-        (_clip_label(run), "clip/binding", share, percent, 0.0, gauge_of(run, share)),
-    ]
+    surrogate = run.config.get("algorithm", {}).get("surrogate", "clipped")
+    meanings = {
+        "reward/mean": f"mean of the last {REWARD_STEPS} steps",
+        "eval/accuracy": "" if greedy is None else f"greedy {number(greedy)}",
+        "clip/binding": gauge_of(run, share),
+    }
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(style="dim")
-    for label, metric, value, form, floor, meaning in rows:
-        if value is not None:
-            course = sparkline(run.series(metric)[1].tolist(), 16, bars, floor)
-            table.add_row(label, form(value), course, meaning)
+    for shown in shown_metrics(surrogate):
+        if shown.metric in meanings and results[shown.metric] is not None:
+            series = run.series(shown.metric)[1].tolist()
+            course = sparkline(series, COURSE_WIDTH, glyphs_of(console).bars, shown.floor)
+            table.add_row(shown.label, shown.format(results[shown.metric]), course, meanings[shown.metric])
     return table
 
 
@@ -101,10 +97,6 @@ def gauge_of(run: Run, share: float | None) -> str:
     return describe_clipped_share(share, _steps_per_batch(run)) if per_token and share is not None else ""
 
 
-def _clip_label(run: Run) -> str:
-    return clip_label(run.config.get("algorithm", {}).get("surrogate", "clipped"))
-
-
 def _steps_per_batch(run: Run) -> int:
     algorithm = run.config.get("algorithm", {})
     return int(algorithm.get("epochs", 1)) * int(algorithm.get("minibatches", 1))
@@ -113,10 +105,6 @@ def _steps_per_batch(run: Run) -> int:
 def _optimizer_steps(run: Run) -> str:
     steps = _steps_per_batch(run)
     return f"{steps} optimiser step{'s' if steps > 1 else ''}"
-
-
-def _greedy(greedy: float | None) -> str:
-    return "" if greedy is None else f"greedy {number(greedy)}"
 
 
 def _warnings(run: Run, console: Console) -> list[RenderableType]:
