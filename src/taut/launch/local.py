@@ -18,7 +18,7 @@ from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
 from taut.launch.world import world_tokenizer
 from taut.models.critic import Critic
-from taut.models.load import check_is_model, end_of_sequence_ids, load_model, load_tokenizer
+from taut.models.load import check_is_model, end_of_sequence_ids, load_backbone, load_model, load_tokenizer
 from taut.models.policy import Policy
 from taut.rollout.local import LocalSampler
 from taut.rollout.source import PromptSource
@@ -130,7 +130,7 @@ def make_critic(policy: Policy, config: Config) -> Critic | None:
     if config.critic.path is None:
         return Critic.from_policy(policy)
     check_is_model(config.critic.path, None)
-    return Critic.from_policy(Policy(load_model(config.critic.path))).to(next(policy.parameters()).device)
+    return Critic(load_backbone(config.critic.path)).to(next(policy.parameters()).device)
 
 
 def make_sampler(policy: Policy, tokenizer: PreTrainedTokenizerBase, config: Config) -> LocalSampler:

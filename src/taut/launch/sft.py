@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, SFTConfig
 from taut.launch.quiet import quiet_transformers
-from taut.launch.torch_setup import prepare_torch
+from taut.launch.torch_setup import prepare_torch, torch_state_kept
 from taut.launch.world import careless_teacher, untrained_world_policy, world_tokenizer
 from taut.models.load import check_is_model, load_model, load_tokenizer, save_model
 from taut.models.policy import Policy
@@ -73,6 +73,11 @@ def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list
     rows = read_jsonl(data.path)[: data.limit]
     prompts = text_column(rows, data.prompt_column, data.path)
     completions = text_column(rows, data.completion_column, data.path)
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise ValueError(
+            f"the tokenizer of model.path {config.model.path} has no end-of-sequence token to learn"
+        )
     examples = []
     for number, (prompt, completion) in enumerate(zip(prompts, completions, strict=True), 1):
         prompt_ids = encode(tokenizer, prompt, f"{data.path}, row {number}")
@@ -82,7 +87,7 @@ def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list
                 f"data.max_prompt_tokens = {data.max_prompt_tokens}"
             )
         completion_ids = tokenizer.encode(completion, add_special_tokens=False)
-        examples.append(Example(prompt_ids, [*completion_ids, tokenizer.eos_token_id]))
+        examples.append(Example(prompt_ids, [*completion_ids, end]))
     return examples
 
 
@@ -98,9 +103,9 @@ def world_model_folder(seed: int, on_step: OnStep = lambda step, loss: None) -> 
         folder.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(tempfile.mkdtemp(dir=folder.parent))
         output = beside / "model"
-        fine_tune_model(
-            recipe.model_copy(update={"sft": recipe.sft.model_copy(update={"output": str(output)})}), on_step
-        )
+        own = recipe.sft.model_copy(update={"output": str(output)})
+        with torch_state_kept():
+            fine_tune_model(recipe.model_copy(update={"sft": own}), on_step)
         try:
             output.rename(folder)
         except OSError:  # another process made the same model meanwhile

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from taut.config import RunConfig
@@ -16,3 +19,14 @@ def prepare_torch(run: RunConfig) -> str:
     if run.device == "cuda" and not available:
         raise ValueError("run.device = cuda, and torch finds no CUDA device here: set it to cpu or auto")
     return "cuda" if available and run.device != "cpu" else "cpu"
+
+
+@contextmanager
+def torch_state_kept() -> Iterator[None]:
+    """Gives threads and random state back as they were, for work that is done or skipped depending on a cache."""
+    threads = torch.get_num_threads()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        torch.set_num_threads(threads)

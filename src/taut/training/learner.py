@@ -144,8 +144,7 @@ class LocalLearner:
             None if self._warming_up(schedule) else self.policy_optimizer,
             batch,
             rows,
-            trace.old_logprobs,
-            trace.entropy,
+            trace,
             self.config,
             schedule,
         )

@@ -78,7 +78,7 @@ def make_schedule(config: Config, size: int, step: int, kl_coefficient: float) -
 def kl_controller(config: Config) -> FixedController:
     if config.kl.controller == "fixed":
         return FixedController(config.kl.coefficient)
-    return AdaptiveController(config.kl.coefficient, config.kl.target, int(config.kl.horizon))
+    return AdaptiveController(config.kl.coefficient, config.kl.target, config.kl.horizon)
 
 
 def evaluation(config: Config, parts: Parts, step: int) -> Metrics:

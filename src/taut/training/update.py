@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import fields
 
 import torch
 from torch import Tensor
@@ -11,14 +12,14 @@ from taut.config import Config
 from taut.models.critic import Critic
 from taut.models.policy import Policy
 from taut.objective.kl import approximate_kl
-from taut.objective.policy import ClipState, cat_clip_states
+from taut.objective.policy import ClipState, cat_clip_states, log_ratio
 from taut.objective.reduce import denominator, reduce_loss
 from taut.objective.value import ValueNormalizer, value_loss
 from taut.training.batch import pad_width, part_of, sequence_lengths, sequences_of
 from taut.training.loss import policy_loss
 from taut.training.micro_batch import micro_batches
 from taut.training.optimizer import NonFiniteError, clip_gradients
-from taut.types import Batch, OptimizerStep, Rows, Schedule
+from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
 
 def policy_step(
@@ -26,36 +27,52 @@ def policy_step(
     optimizer: torch.optim.Optimizer | None,
     batch: Batch,
     rows: Rows,
-    old_logprobs: Tensor,
-    entropy: Tensor,
+    trace: Trace,
     config: Config,
     schedule: Schedule,
 ) -> OptimizerStep | None:
     """Takes the clipped step on `rows`, and returns what was seen just before it; None if no token trains.
 
-    Rows of `old_logprobs` [B, T] (and of `entropy`) that are still NaN are filled in from this very forward pass:
+    Rows of the trace's `old_logprobs` and `entropy` that are still NaN are filled in from this very forward pass:
     their ratio is exactly 1. Without an optimiser (the critic warms up), or beyond the target KL, the gradients are
-    dropped and `applied` is False.
-    Raises NonFiniteError before the weights are touched.
+    dropped and `applied` is False. Raises NonFiniteError before the weights are touched.
     """
-    device = str(next(policy.parameters()).device)
-    algorithm = config.algorithm
-    count = denominator(
-        batch.response_mask[rows], algorithm.loss_normalization, config.sampling.max_new_tokens
-    )
+    algorithm, mask = config.algorithm, batch.response_mask[rows]
+    count = denominator(mask, algorithm.loss_normalization, config.sampling.max_new_tokens)
     if count == 0:
         return None
+    step = _accumulate(policy, batch, rows, trace, config, schedule.kl_coefficient, count)
+    ratio = log_ratio(step.logprobs, trace.old_logprobs[step.rows], step.clip.mask)
+    kl = step.scalars["kl/old_k3"] = approximate_kl(ratio, step.clip.mask, "k3") or 0.0
+    too_far = algorithm.target_kl is not None and kl > algorithm.target_kl
+    step.applied = optimizer is not None and not too_far
+    if optimizer is not None and step.applied:
+        step.scalars["grad/norm"] = clip_gradients(list(policy.parameters()), config.optimizer.max_grad_norm)
+        optimizer.step()
+    policy.zero_grad()
+    return step
+
+
+def _accumulate(
+    policy: Policy,
+    batch: Batch,
+    rows: Rows,
+    trace: Trace,
+    config: Config,
+    kl_coefficient: float,
+    count: int,
+) -> OptimizerStep:
+    """Adds the gradient of the minibatch's loss, one micro-batch after the other, and returns what they saw."""
+    device, width = str(next(policy.parameters()).device), batch.reply_ids.shape[1]
     scalars: dict[str, float] = defaultdict(float)
     seen_rows, seen_logprobs, clips = Rows(), list[Tensor](), list[ClipState]()
     for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
-        logprobs, new_entropy = policy(sequences_of(batch, micro_rows, device), config.sampling.temperature)
-        logprobs = pad_width(logprobs, batch.reply_ids.shape[1])
-        new_entropy = pad_width(new_entropy, batch.reply_ids.shape[1])
-        fill_unknown(old_logprobs, micro_rows, logprobs)
-        fill_unknown(entropy, micro_rows, new_entropy)
-        part = part_of(batch, micro_rows, device)
-        old = old_logprobs[micro_rows].to(device)
-        result = policy_loss(logprobs, new_entropy, old, part, config, schedule.kl_coefficient, count)
+        seen = policy(sequences_of(batch, micro_rows, device), config.sampling.temperature)
+        logprobs, entropy = (pad_width(x, width) for x in seen)
+        fill_unknown(trace.old_logprobs, micro_rows, logprobs)
+        fill_unknown(trace.entropy, micro_rows, entropy)
+        part, old = part_of(batch, micro_rows, device), trace.old_logprobs[micro_rows].to(device)
+        result = policy_loss(logprobs, entropy, old, part, config, kl_coefficient, count)
         if not torch.isfinite(result.loss):
             raise NonFiniteError(where_not_finite(batch, micro_rows, logprobs, part.advantages))
         result.loss.backward()
@@ -63,29 +80,12 @@ def policy_step(
             scalars[name] += value
         seen_rows += micro_rows
         seen_logprobs.append(logprobs.detach().cpu())
-        clips.append(result.clip)
-    step = OptimizerStep(seen_rows, torch.cat(seen_logprobs), cat_clip_states(clips), dict(scalars))
-    return _apply(step, policy, optimizer, old_logprobs, batch, config)
+        clips.append(_on_cpu(result.clip))
+    return OptimizerStep(seen_rows, torch.cat(seen_logprobs), cat_clip_states(clips), dict(scalars))
 
 
-def _apply(
-    step: OptimizerStep,
-    policy: Policy,
-    optimizer: torch.optim.Optimizer | None,
-    old_logprobs: Tensor,
-    batch: Batch,
-    config: Config,
-) -> OptimizerStep:
-    kl = approximate_kl(step.logprobs - old_logprobs[step.rows], batch.response_mask[step.rows], "k3")
-    assert kl is not None
-    step.scalars["kl/old_k3"] = kl
-    too_far = config.algorithm.target_kl is not None and kl > config.algorithm.target_kl
-    step.applied = optimizer is not None and not too_far
-    if optimizer is not None and step.applied:
-        step.scalars["grad/norm"] = clip_gradients(list(policy.parameters()), config.optimizer.max_grad_norm)
-        optimizer.step()
-    policy.zero_grad()
-    return step
+def _on_cpu(clip: ClipState) -> ClipState:
+    return ClipState(*(getattr(clip, field.name).cpu() for field in fields(clip)))
 
 
 def critic_step(
