@@ -7,7 +7,13 @@ from taut.terminal.gauge import describe_clipped_share
 
 @pytest.mark.parametrize(
     ("share", "words"),
-    [(0.0, "wasted"), (0.009, "wasted"), (0.01, "useful range"), (0.1, "useful range"), (0.12, "over-used")],
+    [
+        (0.0, "wasted"),
+        (0.009, "wasted"),
+        (0.01, "useful range"),
+        (0.102, "useful range"),
+        (0.125, "over-used"),
+    ],
 )
 def test_words(share, words):
     assert words in describe_clipped_share(share, optimizer_steps_per_batch=4)
