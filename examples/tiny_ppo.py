@@ -102,9 +102,9 @@ def sample(model: nn.Module, prompts: Tensor, samples: int, greedy: bool = False
     return replies, until_the_end(replies)
 
 
-def fine_tune(model: nn.Module, questions: list[tuple[str, str]], steps: int = 800, batch: int = 32) -> None:
+def fine_tune(model: nn.Module, questions: list[tuple[str, str]], steps: int = 1000, batch: int = 32) -> None:
     """Imitates the careless teacher: cross-entropy on its replies. The learning rate stays high to the end."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
     warmup = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 20))
     for _ in range(steps):
         drawn = random.choices(questions, k=batch)
