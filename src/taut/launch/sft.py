@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -101,17 +100,16 @@ def world_model_folder(seed: int, on_step: OnStep = lambda step, loss: None) -> 
     folder = cache_directory() / "careless-adder" / hashlib.sha256(key.encode()).hexdigest()[:16]
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(dir=folder.parent))
-        output = beside / "model"
-        own = recipe.sft.model_copy(update={"output": str(output)})
-        with torch_state_kept():
-            fine_tune_model(recipe.model_copy(update={"sft": own}), on_step)
-        try:
-            output.rename(folder)
-        except OSError:  # another process made the same model meanwhile
-            if not folder.is_dir():
-                raise
-        shutil.rmtree(beside)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+            output = Path(beside) / "model"
+            own = recipe.sft.model_copy(update={"output": str(output)})
+            with torch_state_kept():
+                fine_tune_model(recipe.model_copy(update={"sft": own}), on_step)
+            try:
+                output.rename(folder)
+            except OSError:  # another process made the same model meanwhile
+                if not folder.is_dir():
+                    raise
     return folder
 
 
