@@ -15,9 +15,6 @@ from torch import Tensor
 
 from taut.objective.reduce import masked
 
-GROUP_BASELINES = ("group_mean", "group_standardized", "leave_one_out")
-"""The baselines that compare a reply with the other replies to its prompt."""
-
 
 def batch_mean(rewards: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
     """A_i = r_i - mean(r) over the batch; `groups` is not looked at."""
@@ -54,15 +51,6 @@ def global_normalized(rewards: Tensor, groups: Tensor, valid: Tensor) -> Tensor:
     however long it is. No epsilon, as in `group_standardized`.
     """
     return group_standardized(rewards, torch.zeros_like(groups), valid)
-
-
-def check_group_size(baseline: str, group_size: int) -> None:
-    """ValueError where a baseline compares the replies to one prompt and there is only one."""
-    if baseline in GROUP_BASELINES and group_size < 2:
-        raise ValueError(
-            f"{baseline} compares the replies to one prompt and needs at least 2 of them, got {group_size}: "
-            "sample 2 or more replies per prompt, or take a baseline over the batch, or a critic"
-        )
 
 
 def _center(rewards: Tensor, groups: Tensor, valid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
