@@ -67,7 +67,7 @@ def test_a_model_of_ones_own_gets_ppo_and_none_of_the_world():
 
 def test_fine_tuning_the_world_and_a_model_of_ones_own():
     world, own = resolve(kind=SFTConfig)[0], resolve(OWN_MODEL, kind=SFTConfig)[0]
-    assert (world.run.steps, world.sft.batch_size, world.optimizer.learning_rate) == (800, 32, 3e-3)
+    assert (world.run.steps, world.sft.batch_size, world.optimizer.learning_rate) == (1000, 32, 2e-3)
     assert (world.optimizer.weight_decay, world.optimizer.warmup_steps) == (0.01, 20)
     assert (own.run.steps, own.optimizer.learning_rate, own.optimizer.weight_decay) == (100, 2e-5, 0.0)
 

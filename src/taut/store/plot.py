@@ -20,6 +20,7 @@ STYLE: dict[Any, Any] = {
     "font.size": 9,
     "text.parse_math": False,  # a run's name may hold dollar signs
     "svg.fonttype": "none",
+    "svg.hashsalt": "taut",  # ids that do not change: the same runs give the same file
     "figure.facecolor": GROUND,
     "axes.facecolor": GROUND,
     "axes.edgecolor": MUTED,
@@ -78,7 +79,8 @@ def plot_runs(runs: Sequence[Run], path: Path | str) -> None:
         earned, clipped = figure.subplots(1, 2, gridspec_kw={"wspace": 0.16})
         _draw_earned(earned, runs)
         _draw_clipped(clipped, runs)
-        figure.savefig(path, dpi=160, bbox_inches="tight", pad_inches=0.25)
+        dated = {"Date": None} if path.suffix == ".svg" else {}
+        figure.savefig(path, dpi=160, bbox_inches="tight", pad_inches=0.25, metadata=dated)
 
 
 def _draw_earned(axes: Any, runs: Sequence[Run]) -> None:

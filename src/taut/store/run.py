@@ -180,7 +180,8 @@ class Run:
 
 
 def _kept_steps(db: sqlite3.Connection) -> list[int]:
-    query = "SELECT step FROM batches WHERE kept AND NOT superseded ORDER BY step"
+    # Step 0, the evaluation before training, has none.
+    query = "SELECT step FROM batches WHERE step > 0 AND kept AND NOT superseded ORDER BY step"
     return [step for (step,) in db.execute(query)]
 
 
