@@ -68,6 +68,8 @@ def _values(field: Schema) -> str:
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     kind = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true`, `false`"}
+    if field["type"] == "array":
+        return f"list of {_values(field['items'])}"
     if field["type"] == "null":
         return "`null`"
     return kind[field["type"]] + _bounds(field)

@@ -9,9 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 from taut import Config, train
-from taut.config import PRESETS, leaf_fields, read_yaml, resolve
+from taut.config import PRESETS, check, leaf_fields, read_yaml, resolve
 from taut.config.resolve import flatten
 
 ROOT = Path(__file__).parents[1]
@@ -106,6 +107,13 @@ def test_the_tree_in_the_readme_is_the_repository() -> None:
         if not name.endswith("/"):
             tree.add("".join(folders))
     assert tree == set(files_of_the_repository())
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in ROOT.glob("docs/*.md")))
+def test_settings_shown_in_a_document_are_accepted(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
+        check(resolve(yaml.safe_load(block))[0])
 
 
 def files_of_the_repository() -> list[str]:

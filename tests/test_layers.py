@@ -113,7 +113,9 @@ def test_files_are_under_300_lines_and_functions_under_60():
     assert long == []
 
 
-@pytest.mark.parametrize("library", ["matplotlib", "pyarrow", "tensorboard", "gguf"])
+@pytest.mark.parametrize(
+    "library", ["matplotlib", "pyarrow", "tensorboard", "gguf", "datasets", "reasoning_gym"]
+)
 def test_one_file_alone_names_each_heavy_library(library):
     users = [
         path.name for path in FILES if library in {name.partition(".")[0] for name in imported(parse(path))}

@@ -22,6 +22,10 @@ FinishReason = Literal["stop", "length"]
 """`stop`: an end-of-sequence id was sampled. `length`: the reply was cut at the token limit."""
 
 
+Message = Mapping[str, Any]
+"""One message of a conversation: `role` and `content`, as chat templates take them."""
+
+
 @dataclass(frozen=True)
 class Prompt:
     """One row of a dataset, as the model sees it."""
@@ -29,9 +33,14 @@ class Prompt:
     index: int
     """Row number in its dataset: with `Rollout.sample` it keys the sampling noise."""
     text: str
+    """What the model reads; of a conversation, as its chat template writes it."""
     ids: tuple[int, ...]
     columns: Mapping[str, Any] = field(default_factory=dict)
     """Every further column of the row, handed to the reward function by name."""
+    messages: tuple[Message, ...] | None = None
+    """The conversation, where the row has one; None for a plain text."""
+    weight: float = 1.0
+    """How often a pass over the data takes it, on average."""
 
 
 @dataclass(frozen=True)

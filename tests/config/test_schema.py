@@ -15,7 +15,10 @@ from taut.config.schema import PresetName
 KEYS = {
     "run": "name root seed steps threads device",
     "model": "path gguf_file",
-    "data": "path eval_path prompt_column completion_column limit max_prompt_tokens",
+    "data": (
+        "path weights eval_path held_out prompt_column as_chat completion_column limit "
+        "max_prompt_tokens long_prompts"
+    ),
     "": "reward",
     "sampling": "max_new_tokens temperature top_k top_p min_p max_sequences",
     "algorithm": (
@@ -35,7 +38,10 @@ KEYS = {
 SFT_KEYS = {
     "run": "name root seed steps threads device",
     "model": "path gguf_file",
-    "data": "path eval_path prompt_column completion_column limit max_prompt_tokens",
+    "data": (
+        "path weights eval_path held_out prompt_column as_chat completion_column limit "
+        "max_prompt_tokens long_prompts"
+    ),
     "sft": "batch_size output",
     "optimizer": "learning_rate schedule warmup_steps beta1 beta2 weight_decay max_grad_norm reset",
     "learner": "micro_batch_tokens",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LlamaForSequenceClassification
 
 from taut.models import load
 from taut.models.critic import Critic
@@ -96,6 +98,38 @@ def test_a_model_of_quantised_origin_becomes_an_ordinary_one(make_model, tmp_pat
     loaded = load.load_model(str(tmp_path))
     assert all(torch.equal(loaded.state_dict()[name], value) for name, value in model.state_dict().items())
     assert loaded.generation_config.eos_token_id == [3, 12]
+
+
+def test_a_shipped_generation_config_is_saved_as_it_came(make_model, tokenizer, tmp_path):
+    """Many contradict themselves, and transformers refuses to save those."""
+    model = make_model("Llama")
+    model.generation_config = GenerationConfig(temperature=0.6, top_k=20, eos_token_id=[3, 12])
+    load.save_model(model, tokenizer, tmp_path)
+    saved = json.loads((tmp_path / "generation_config.json").read_text())
+    assert {**saved, "transformers_version": ""} == {
+        "temperature": 0.6, "top_k": 20, "eos_token_id": [3, 12], "transformers_version": ""
+    }  # fmt: skip
+    loaded = load.load_model(str(tmp_path))
+    assert load.end_of_sequence_ids(loaded, tokenizer) == (3, 12)
+    assert load.shipped_sampling(loaded) == {"temperature": 0.6, "top_k": 20}
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({}, {}),
+        ({"temperature": 1.0, "top_k": 0, "top_p": 1.0, "repetition_penalty": 1.0, "eos_token_id": 3}, {}),
+        (
+            {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.1},
+            {"temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.1},
+        ),
+        ({"suppress_tokens": [1], "min_new_tokens": 5}, {"suppress_tokens": [1], "min_new_tokens": 5}),
+    ],
+)
+def test_what_a_shipped_generation_config_would_change(make_model, settings, found):
+    model = make_model("Llama")
+    model.generation_config = GenerationConfig(**settings)
+    assert load.shipped_sampling(model) == found
 
 
 def test_every_end_of_sequence_id_counts(tokenizer):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from taut.rollout.source import PromptSource
@@ -77,3 +78,19 @@ def test_the_seed_decides_the_order():
 def test_prompts_that_share_an_index_are_refused():
     with pytest.raises(AssertionError, match="share an index"):
         PromptSource([Prompt(index=1, text="", ids=(1,))] * 2, seed=0)
+
+
+def test_a_pass_takes_each_prompt_as_often_as_its_weight_says():
+    weights = [0.25, 1.0, 2.5]
+    prompts = PromptSource([Prompt(i, "", (i,), weight=w) for i, w in enumerate(weights)], seed=1)
+    drawn = [prompts.take(2) for _ in range(1500)]
+    assert all(first.index != second.index for first, second in drawn)
+    single = PromptSource([Prompt(i, "", (i,), weight=w) for i, w in enumerate(weights)], seed=1)
+    taken = np.bincount([single.take(1)[0].index for _ in range(3750)], minlength=3) / 3750
+    assert taken == pytest.approx(np.array(weights) / sum(weights), abs=0.03)
+
+
+def test_weights_of_one_change_nothing():
+    even = PromptSource([Prompt(i, "", (i,)) for i in range(5)], seed=1)
+    rng = np.random.default_rng([1, 2, 0])
+    assert [p.index for p in even.take(5)] == rng.permutation(5).tolist()

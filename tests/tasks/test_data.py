@@ -1,53 +1,24 @@
-"""JSONL in, prompts out; every mistake names its line and what would be right."""
+"""Rows in, prompts out."""
 
 from __future__ import annotations
 
 import pytest
 
+from taut.config import DataConfig
 from taut.models.tiny import character_tokenizer
-from taut.tasks.data import encode, make_prompts, read_jsonl, text_column
+from taut.tasks.data import hold_out, make_prompts, text_column
+from taut.types import Prompt
 
-
-@pytest.fixture
-def write(tmp_path):
-    def write(content: str | bytes) -> str:
-        path = tmp_path / "rows.jsonl"
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return str(path)
-
-    return write
+Q4 = DataConfig(prompt_column="q", max_prompt_tokens=4)
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return character_tokenizer("0123456789+=;", ";")
-
-
-@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"])  # with and without a byte-order mark
-def test_one_object_a_line(write, start):
-    content = start + '{"prompt": "1+1=", "n": 2}\r\n\n  \n{"prompt": "ü", "deep": {"a": [1]}}'.encode()
-    assert read_jsonl(write(content)) == [{"prompt": "1+1=", "n": 2}, {"prompt": "ü", "deep": {"a": [1]}}]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "holds no rows"),
-        ("\n \n", "holds no rows"),
-        ('{"a": 1}\n\n{"a": 1', r"rows\.jsonl, line 3 is not JSON"),
-        ('{"a": 1}\n[1]', r"rows\.jsonl, line 2 must be a JSON object, not a list"),
-        ('"text"', r"line 1 must be a JSON object, not a str"),
-        (b'{"a": 1}\n{"a": "\xff"}', r"line 2 is not UTF-8: invalid start byte at byte 7"),
-    ],
-)
-def test_what_is_no_row_is_named_with_its_line(write, content, message):
-    with pytest.raises(ValueError, match=message):
-        read_jsonl(write(content))
-
-
-def test_a_missing_file_is_named():
-    with pytest.raises(ValueError, match=r"data file nowhere\.jsonl does not exist"):
-        read_jsonl("nowhere.jsonl")
+    tokenizer = character_tokenizer("0123456789+=;", ";")
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}={% endif %}"
+    )
+    return tokenizer
 
 
 def test_a_column_of_text():
@@ -70,24 +41,55 @@ def test_a_missing_column_is_named_beside_those_there_are(row, message):
 
 def test_prompts_keep_their_order_and_hand_on_every_other_column(tokenizer):
     rows = [{"q": "1+2=", "answer": "3", "level": 1}, {"q": "4", "answer": None}]
-    first, second = make_prompts(rows, tokenizer, "q", 4, "f")
+    first, second = make_prompts(rows, tokenizer, Q4, "f")
     assert (first.index, first.text, first.ids) == (0, "1+2=", (1, 10, 2, 11))
     assert first.columns == {"answer": "3", "level": 1}
+    assert first.messages is None, "a model with a chat template takes a text as it is"
     assert (second.index, second.ids, second.columns) == (1, (4,), {"answer": None})
 
 
-def test_a_prompt_over_the_limit_is_an_error_and_never_cut(tokenizer):
+def test_conversations_are_rendered_and_kept(tokenizer):
+    user, prefix = {"role": "user", "content": "1+2"}, {"role": "assistant", "content": "="}
+    first, second = make_prompts([{"q": [user]}, {"q": [user, prefix]}], tokenizer, Q4, "f", first_index=5)
+    assert (first.index, first.text, first.ids, first.messages) == (5, "1+2=", (1, 10, 2, 11), (user,))
+    assert (second.index, second.text, second.messages) == (6, "1+2=", (user, prefix))
+    assert first.columns == {}
+
+
+def test_a_text_becomes_a_conversation_on_request(tokenizer):
+    (prompt,) = make_prompts([{"q": "1+2"}], tokenizer, Q4.model_copy(update={"as_chat": True}), "f")
+    assert (prompt.text, prompt.messages) == ("1+2=", ({"role": "user", "content": "1+2"},))
+
+
+@pytest.mark.parametrize("value", [3, None, {"role": "user"}])
+def test_a_prompt_that_is_neither_text_nor_messages_is_named(tokenizer, value):
+    with pytest.raises(ValueError, match="f, row 1: the prompt must be text or a list of messages, not "):
+        make_prompts([{"q": value}], tokenizer, Q4, "f")
+
+
+def test_a_prompt_over_the_limit_is_an_error_or_left_out_and_never_cut(tokenizer):
+    rows = [{"q": "1234"}, {"q": "12345"}, {"q": "1", "n": 7}]
     with pytest.raises(
         ValueError, match=r"f, row 2: the prompt has 5 tokens, more than .*max_prompt_tokens = 4"
     ):
-        make_prompts([{"q": "1234"}, {"q": "12345"}], tokenizer, "q", 4, "f")
+        make_prompts(rows, tokenizer, Q4, "f")
+    kept = make_prompts(rows, tokenizer, Q4.model_copy(update={"long_prompts": "skip"}), "f")
+    assert [(p.index, p.text, dict(p.columns)) for p in kept] == [(0, "1234", {}), (2, "1", {"n": 7})]
 
 
-def test_text_the_tokenizer_cannot_write_is_shown(tokenizer):
-    with pytest.raises(ValueError, match=r"row 1: the model's tokenizer cannot encode 'hello'"):
-        encode(tokenizer, "hello", "row 1")
+@pytest.mark.parametrize(("part", "count"), [(3, 3), (0.25, 2), (0.3, 3), (0.01, 1)])
+def test_prompts_are_held_out_by_number_or_share(part, count):
+    prompts = [Prompt(10 * i, "", (i,)) for i in range(10)]
+    training, held_out = hold_out(prompts, part, seed=3)
+    assert len(held_out) == count
+    assert sorted([*training, *held_out], key=lambda p: p.index) == prompts
+    assert [p.index for p in training] == sorted(p.index for p in training)
+    assert hold_out(prompts, part, seed=3) == (training, held_out)
+    draws = {tuple(p.index for p in hold_out(prompts, part, seed)[1]) for seed in range(20)}
+    assert len(draws) > 5
 
 
-def test_an_empty_prompt_is_refused(tokenizer):
-    with pytest.raises(ValueError, match="row 1 is empty: a prompt needs at least one token"):
-        encode(tokenizer, "", "row 1")
+@pytest.mark.parametrize("part", [10, 11, 0.96])
+def test_something_is_left_to_train_on(part):
+    with pytest.raises(ValueError, match=rf"data.held_out = {part} leaves none of the 10 prompts"):
+        hold_out([Prompt(i, "", (i,)) for i in range(10)], part, seed=0)

@@ -3,13 +3,22 @@
 from taut.config.check import check
 from taut.config.presets import PRESETS, WORLD
 from taut.config.resolve import leaf_fields, parse_flags, parse_value, read_yaml, resolve, to_yaml
-from taut.config.schema import AlgorithmConfig, Config, ModelConfig, OptimizerConfig, RunConfig, SFTConfig
+from taut.config.schema import (
+    AlgorithmConfig,
+    Config,
+    DataConfig,
+    ModelConfig,
+    OptimizerConfig,
+    RunConfig,
+    SFTConfig,
+)
 
 __all__ = [
     "PRESETS",
     "WORLD",
     "AlgorithmConfig",
     "Config",
+    "DataConfig",
     "ModelConfig",
     "OptimizerConfig",
     "RunConfig",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from taut.config.presets import WORLD
 from taut.config.schema import Config
 
 NEEDS_GROUP = ("group-mean", "group-standardized", "leave-one-out")
@@ -10,6 +11,7 @@ NEEDS_GROUP = ("group-mean", "group-standardized", "leave-one-out")
 def check(config: Config) -> None:
     """Raises ValueError with every contradiction found, the numbers it rests on, and the nearest fix."""
     problems = [*_batch_arithmetic(config), *_objective(config), *_warm_up(config), *_sampling(config)]
+    problems += _data(config)
     if problems:
         raise ValueError("\n".join(problems))
 
@@ -98,3 +100,21 @@ def _sampling(config: Config) -> list[str]:
             "train: set algorithm.importance to truncate or mask to correct for it, or turn it off"
         ]
     return []
+
+
+def _data(config: Config) -> list[str]:
+    data, problems = config.data, []
+    if data.eval_path is not None and data.held_out is not None:
+        problems.append(
+            "data.eval_path names the held-out prompts and data.held_out would draw some: set one to null"
+        )
+    if data.path == WORLD and (data.eval_path is not None or data.held_out is not None):
+        problems.append(
+            f"data.path = {WORLD} brings its own held-out sums: set data.eval_path and data.held_out to null"
+        )
+    paths = data.path if isinstance(data.path, list) else [data.path]
+    if data.weights is not None and len(data.weights) != len(paths):
+        problems.append(
+            f"data.weights has {len(data.weights)} numbers and data.path names {len(paths)}: give one for each"
+        )
+    return problems

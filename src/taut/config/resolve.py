@@ -166,8 +166,13 @@ def _nearest(key: str, known: Collection[str]) -> list[str]:
 
 
 def _in_words(problem: Any) -> str:
-    key = ".".join(str(part) for part in problem["loc"])
+    key = ".".join(str(part) for part in problem["loc"] if not _is_choice(part))
     return f"{key} = {_show(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+
+
+def _is_choice(part: str | int) -> bool:
+    """Whether pydantic names here which of several types it tried."""
+    return isinstance(part, str) and (part in ("str", "int", "float") or not part.isidentifier())
 
 
 def _show(value: Any) -> str:

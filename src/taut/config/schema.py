@@ -58,18 +58,26 @@ class ModelConfig(Section):
 
 
 class DataConfig(Section):
-    path: Text = WORLD
-    """JSONL file with one prompt a line, or `careless-adder`, the built-in world's sums."""
-    eval_path: Text | None = None
-    """JSONL file of held-out prompts; without it nothing is evaluated (the world brings its own)."""
+    path: Text | Annotated[list[Text], Field(min_length=1)] = WORLD
+    """File, folder, hub id, `reasoning-gym:task` or a list of them; or `careless-adder`, the world's sums."""
+    weights: list[Positive] | None = None
+    """One for each of several paths: their parts in what is trained on; when not given, every row counts alike."""
+    eval_path: Text | Annotated[list[Text], Field(min_length=1)] | None = None
+    """Held-out prompts, named as in `data.path` (the world brings its own)."""
+    held_out: Annotated[float, Field(gt=0, lt=1)] | PositiveInt | None = None
+    """Share or number of the rows to hold out instead, drawn with the run's seed."""
     prompt_column: Text = "prompt"
-    """Column that holds the prompt."""
+    """Column that holds the prompt: a text, or a list of messages for the model's chat template."""
+    as_chat: bool = False
+    """Make a prompt that is a text the user's message of a conversation."""
     completion_column: Text = "completion"
     """Column that holds the reply to learn from in `taut sft`."""
     limit: PositiveInt | None = None
-    """Train on the first so many rows only; when not given, all (in the world, its 80 RL prompts)."""
+    """Read the first so many rows of each path only; when not given, all (in the world, its 80 RL prompts)."""
     max_prompt_tokens: PositiveInt = 1024
-    """A longer prompt is an error, in tokens."""
+    """Longest prompt that is taken, in tokens; none is ever cut."""
+    long_prompts: Literal["error", "skip"] = "error"
+    """What a longer one is: an error, or left out and counted."""
 
 
 class SamplingConfig(Section):

@@ -13,19 +13,17 @@ from transformers import PreTrainedTokenizerBase
 
 import taut
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
+from taut.launch.data import PromptSets, load_prompts, tokenizer_for
 from taut.launch.quiet import quiet_transformers
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
-from taut.launch.world import world_tokenizer
 from taut.models.critic import Critic
-from taut.models.load import check_is_model, end_of_sequence_ids, load_backbone, load_model, load_tokenizer
+from taut.models.load import check_is_model, end_of_sequence_ids, load_backbone, load_model, shipped_sampling
 from taut.models.policy import Policy
 from taut.rollout.local import LocalSampler
 from taut.rollout.source import PromptSource
 from taut.store import RetentionPolicy, Run, RunWriter
 from taut.store.runs import new_run_directory
-from taut.tasks.adder import adder_world
-from taut.tasks.data import make_prompts, read_jsonl
 from taut.tasks.scorer import ExactMatch, FunctionScorer, Scorer, WithLengthPenalty, load_reward_function
 from taut.training.checkpoint import save_checkpoint
 from taut.training.learner import LocalLearner
@@ -48,17 +46,18 @@ def train(config: Config, observers: Sequence[Observer] = (), on_wait: OnWait = 
     quiet_transformers()
     check(config)
     directory = new_run_directory(config.run.root, config.run.name)
-    tokenizer = tokenizer_for(config)
-    prompts, held_out = load_prompts(config, tokenizer)
+    tokenizer = tokenizer_for(config.model)
+    prompts = load_prompts(config, tokenizer)
+    every_prompt = [*prompts.training, *prompts.held_out]
     scorer = make_scorer(config)
-    scorer.check([*prompts, *held_out])
+    scorer.check(every_prompt)
 
     device = prepare_torch(config.run)
     policy = load_policy(config, device, on_wait)
-    check_lengths(policy, [*prompts, *held_out], config)
+    check_lengths(policy, every_prompt, config)
     parts = Parts(
-        source=PromptSource(prompts, config.run.seed),
-        held_out=held_out,
+        source=PromptSource(prompts.training, config.run.seed),
+        held_out=prompts.held_out,
         sampler=make_sampler(policy, tokenizer, config),
         scorer=scorer,
         learner=LocalLearner(policy, make_critic(policy, config), tokenizer, config),
@@ -67,38 +66,10 @@ def train(config: Config, observers: Sequence[Observer] = (), on_wait: OnWait = 
         config.store.keep_newest, config.store.keep_every, int(config.store.max_gb * 1e9)
     )
     with RunWriter.create(directory, to_yaml(config), machine_facts(device), retention) as store:
+        tell_of_data(store, config, prompts, tokenizer, policy)
         train_ppo(config, parts, store, observers)
         save_checkpoint(parts.learner, directory / "checkpoints", config.run.steps)
     return Run.open(directory)
-
-
-def tokenizer_for(config: Config) -> PreTrainedTokenizerBase:
-    if config.model.path == WORLD:
-        return world_tokenizer()
-    check_is_model(config.model.path, config.model.gguf_file)
-    return load_tokenizer(config.model.path, config.model.gguf_file)
-
-
-def load_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> tuple[list[Prompt], list[Prompt]]:
-    """Prompts to train on, and held-out ones. Raises ValueError where a batch needs more than there are."""
-    data = config.data
-    if data.path == WORLD:
-        world = adder_world(config.run.seed)
-        rows = world.demonstrated if data.limit else world.rl_prompts
-        held_out_rows, held_out_path, column = world.held_out, WORLD, "prompt"
-    else:
-        rows, column = read_jsonl(data.path), data.prompt_column
-        held_out_path = data.eval_path or ""
-        held_out_rows = read_jsonl(data.eval_path) if data.eval_path else []
-    rows = rows[: data.limit]
-    if len(rows) < config.algorithm.prompts_per_step:
-        raise ValueError(
-            f"{data.path} has {len(rows)} prompts and algorithm.prompts_per_step is "
-            f"{config.algorithm.prompts_per_step}: set it to {len(rows)} or less, or bring more prompts"
-        )
-    limit = data.max_prompt_tokens
-    prompts = make_prompts(rows, tokenizer, column, limit, data.path)
-    return prompts, make_prompts(held_out_rows, tokenizer, column, limit, held_out_path)
 
 
 def make_scorer(config: Config) -> Scorer:
@@ -148,6 +119,23 @@ def check_lengths(policy: Policy, prompts: Sequence[Prompt], config: Config) -> 
             f"{config.sampling.max_new_tokens} that is beyond the model's {positions} positions: "
             f"set it to {max(0, positions - longest)} or less"
         )
+
+
+def tell_of_data(
+    store: RunWriter, config: Config, prompts: PromptSets, tokenizer: PreTrainedTokenizerBase, policy: Policy
+) -> None:
+    """Events for what the run does with model and data that its user may not expect."""
+    if prompts.skipped:
+        limit = f"data.max_prompt_tokens = {config.data.max_prompt_tokens}"
+        message = f"{prompts.skipped} rows were skipped: longer than {limit}"
+        store.event("data", "long_prompts", message, "warning", data={"skipped": prompts.skipped})
+    if tokenizer.chat_template and all(prompt.messages is None for prompt in prompts.training):
+        message = "prompts go in as the plain text they are, though the model has a chat template: data.as_chat uses it"
+        store.event("data", "chat_template", message)
+    if shipped := shipped_sampling(policy.model):
+        settings = ", ".join(f"{name} {value}" for name, value in shipped.items())
+        message = f"sampling settings the model ships with are not taken: {settings}"
+        store.event("data", "generation_config", message, data=shipped)
 
 
 def machine_facts(device: str) -> dict[str, object]:

@@ -15,12 +15,13 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, SFTConfig
+from taut.launch.data import rows_by_path, tokenizer_for
 from taut.launch.quiet import quiet_transformers
 from taut.launch.torch_setup import prepare_torch, torch_state_kept
-from taut.launch.world import careless_teacher, untrained_world_policy, world_tokenizer
-from taut.models.load import check_is_model, load_model, load_tokenizer, save_model
+from taut.launch.world import careless_teacher, untrained_world_policy
+from taut.models.load import load_model, save_model
 from taut.models.policy import Policy
-from taut.tasks.data import encode, read_jsonl, text_column
+from taut.tasks.data import make_prompts, text_column
 from taut.training.sft import Example, fine_tune
 
 OnStep = Callable[[int, float], None]
@@ -40,14 +41,10 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
             f"sft.output {output} exists and is never written into: choose another, or remove it"
         )
     world_model, world_data = config.model.path == WORLD, config.data.path == WORLD
-    if world_model:
-        tokenizer = world_tokenizer()
-    else:
-        check_is_model(config.model.path, config.model.gguf_file)
-        tokenizer = load_tokenizer(config.model.path, config.model.gguf_file)
+    tokenizer = tokenizer_for(config.model)
     if world_data and not world_model:
         raise ValueError(
-            "data.path = careless-adder teaches the world's own model only: set data.path to a JSONL file"
+            "data.path = careless-adder teaches the world's own model only: set data.path to yours"
         )
     draw = (
         careless_teacher(config.run.seed, config.sft.batch_size)
@@ -69,24 +66,16 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
 def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list[Example]:
     """Raises ValueError naming the row where a column is missing or a pair is longer than the limit."""
     data = config.data
-    rows = read_jsonl(data.path)[: data.limit]
-    prompts = text_column(rows, data.prompt_column, data.path)
-    completions = text_column(rows, data.completion_column, data.path)
-    end = tokenizer.eos_token_id
-    if end is None:
+    if tokenizer.eos_token_id is None:
         raise ValueError(
             f"the tokenizer of model.path {config.model.path} has no end-of-sequence token to learn"
         )
     examples = []
-    for number, (prompt, completion) in enumerate(zip(prompts, completions, strict=True), 1):
-        prompt_ids = encode(tokenizer, prompt, f"{data.path}, row {number}")
-        if len(prompt_ids) > data.max_prompt_tokens:
-            raise ValueError(
-                f"{data.path}, row {number}: the prompt has {len(prompt_ids)} tokens, more than "
-                f"data.max_prompt_tokens = {data.max_prompt_tokens}"
-            )
-        completion_ids = tokenizer.encode(completion, add_special_tokens=False)
-        examples.append(Example(prompt_ids, [*completion_ids, end]))
+    for path, rows in rows_by_path(data, config.run.seed):
+        completions = text_column(rows, data.completion_column, path)
+        for prompt in make_prompts(rows, tokenizer, data, path):
+            completion_ids = tokenizer.encode(completions[prompt.index], add_special_tokens=False)
+            examples.append(Example(prompt.ids, [*completion_ids, tokenizer.eos_token_id]))
     return examples
 
 

@@ -6,22 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from taut.config import Config
-from taut.launch.local import (
-    check_lengths,
-    load_policy,
-    load_prompts,
-    make_sampler,
-    make_scorer,
-    tokenizer_for,
-)
+from taut.launch.data import load_prompts, tokenizer_for
+from taut.launch.local import check_lengths, load_policy, make_sampler, make_scorer
 from taut.launch.quiet import quiet_transformers
 from taut.launch.torch_setup import prepare_torch
 from taut.store import Run
-from taut.tasks.data import encode
+from taut.tasks.data import make_prompt
 from taut.training.checkpoint import newest_checkpoint
 from taut.training.collect import sampling_of
 from taut.training.evaluate import evaluate
-from taut.types import Prompt, Rollout
+from taut.types import Rollout
 
 
 def config_of_run(run: Run) -> Config:
@@ -38,10 +32,10 @@ def evaluate_model(config: Config) -> dict[str, float]:
     Raises ValueError where the data has none.
     """
     quiet_transformers()
-    tokenizer = tokenizer_for(config)
-    _, held_out = load_prompts(config, tokenizer)
+    tokenizer = tokenizer_for(config.model)
+    held_out = load_prompts(config, tokenizer).held_out
     if not held_out:
-        raise ValueError("there are no held-out prompts: set data.eval_path to a JSONL file of them")
+        raise ValueError("there are no held-out prompts: name some in data.eval_path, or set data.held_out")
     scorer = make_scorer(config)
     scorer.check(held_out)
     policy = load_policy(config, prepare_torch(config.run))
@@ -52,13 +46,13 @@ def evaluate_model(config: Config) -> dict[str, float]:
 def sample_replies(config: Config, prompts: Sequence[str] | None, replies: int) -> list[Rollout]:
     """Replies of `model.path` to these prompts, or to the first held-out (else training) prompts of the data."""
     quiet_transformers()
-    tokenizer = tokenizer_for(config)
+    tokenizer = tokenizer_for(config.model)
     if prompts is None:
-        training, held_out = load_prompts(config, tokenizer)
-        chosen: list[Prompt] = (held_out or training)[: config.algorithm.prompts_per_step]
+        found = load_prompts(config, tokenizer)
+        chosen = (found.held_out or found.training)[: config.algorithm.prompts_per_step]
     else:
         chosen = [
-            Prompt(index=i, text=text, ids=encode(tokenizer, text, f"prompt {i + 1}"))
+            make_prompt(tokenizer, text, f"prompt {i + 1}", i, config.data.as_chat)
             for i, text in enumerate(prompts)
         ]
     policy = load_policy(config, prepare_torch(config.run))

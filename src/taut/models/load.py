@@ -8,7 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedTokenizerBase,
+)
+
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "temperature": (1.0,),
+    "top_k": (0,),
+    "top_p": (1.0,),
+    "min_p": (0.0,),
+    "typical_p": (1.0,),
+    "repetition_penalty": (1.0,),
+    "no_repeat_ngram_size": (0,),
+    "min_new_tokens": (0,),
+    "bad_words_ids": (),
+    "suppress_tokens": (),
+    "begin_suppress_tokens": (),
+    "sequence_bias": (),
+}
+"""Settings of a generation config that change sampling, and the values beside None that do not."""
 
 
 def load_tokenizer(path: str, gguf_file: str | None = None) -> PreTrainedTokenizerBase:
@@ -71,9 +93,29 @@ def end_of_sequence_ids(model: Any, tokenizer: PreTrainedTokenizerBase) -> tuple
     return tuple(sorted(ids - {None}))
 
 
+def shipped_sampling(model: Any) -> dict[str, Any]:
+    """The settings of the model's generation config that would change what its own `generate` samples.
+
+    Our sampler takes none of them: a run samples as its config says.
+    """
+    found = {name: getattr(model.generation_config, name, None) for name in NEUTRAL}
+    return {name: value for name, value in found.items() if value not in (None, *NEUTRAL[name])}
+
+
 def save_model(model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """A plain transformers folder that `AutoModelForCausalLM.from_pretrained` loads."""
-    model.save_pretrained(folder)
+    """A plain transformers folder that `AutoModelForCausalLM.from_pretrained` loads.
+
+    The generation config goes along as it came: many that are shipped contradict themselves, by a temperature
+    without sampling for one, and `save_pretrained` would refuse to write them.
+    """
+    generation = model.generation_config
+    try:
+        model.generation_config = GenerationConfig()
+        model.save_pretrained(folder)
+    finally:
+        model.generation_config = generation
+    if generation is not None:
+        (folder / "generation_config.json").write_text(generation.to_json_string(), encoding="utf-8")
     tokenizer.save_pretrained(folder)
 
 

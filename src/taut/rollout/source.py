@@ -11,7 +11,10 @@ from taut.types import Prompt
 
 
 class PromptSource:
-    """Goes through the prompts pass after pass, shuffled anew each time; a batch never holds one twice."""
+    """Goes through the prompts pass after pass, shuffled anew each time; a batch never holds one twice.
+
+    A pass takes a prompt as often as its weight says: 1 once, 2 twice, 0.3 in three passes of ten.
+    """
 
     def __init__(self, prompts: Sequence[Prompt], seed: int) -> None:
         self._by_index = {prompt.index: prompt for prompt in prompts}
@@ -50,6 +53,9 @@ class PromptSource:
         self._passes, self._queue = state["passes"], list(state["queue"])
 
     def _next_pass(self) -> list[int]:
+        indices = sorted(self._by_index)
+        rounding = np.random.default_rng([self._seed, 3, self._passes]).random(len(indices))
+        times = np.floor([self._by_index[index].weight for index in indices] + rounding).astype(int)
         rng = np.random.default_rng([self._seed, 2, self._passes])
         self._passes += 1
-        return [int(index) for index in rng.permutation(sorted(self._by_index))]
+        return [int(index) for index in rng.permutation(np.repeat(indices, times))]

@@ -1,88 +1,94 @@
-"""Rows of a JSONL file, and the prompts and examples made from them."""
+"""Prompts made from rows of data."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from taut.config import DataConfig
+from taut.models.tokens import check_messages, encode, render_chat
+from taut.tasks.sources import Row
 from taut.types import Prompt
 
-Row = dict[str, Any]
 
-
-def read_jsonl(path: str) -> list[Row]:
-    """One JSON object a line; blank lines are skipped.
-
-    Raises ValueError where the file is missing, empty, or a line is not a JSON object, naming the line.
-    """
-    file = Path(path)
-    if not file.is_file():
-        raise ValueError(f"data file {path} does not exist")
-    with file.open("rb") as lines:
-        rows = [_row(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-    if not rows:
-        raise ValueError(f"data file {path} holds no rows")
-    return rows
-
-
-def _row(line: bytes, where: str) -> Row:
-    try:
-        row = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where} is not UTF-8: {error.reason} at byte {error.start}") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where} is not JSON: {error.msg}") from error
-    if not isinstance(row, dict):
-        raise ValueError(f"{where} must be a JSON object, not a {type(row).__name__}")
-    return row
-
-
-def text_column(rows: Sequence[Row], column: str, path: str) -> list[str]:
-    """The texts of one column. Raises ValueError naming the first row without it and the columns there are."""
+def column_of(rows: Sequence[Row], column: str, path: str) -> list[Any]:
+    """One column. Raises ValueError naming the first row without it and the columns there are."""
     for number, row in enumerate(rows, 1):
         if column not in row:
             raise ValueError(
                 f"{path}, row {number} has no column {column!r}; its columns are: {', '.join(row) or 'none'}"
             )
-        if not isinstance(row[column], str):
-            kind = type(row[column]).__name__
-            raise ValueError(f"{path}, row {number}: column {column!r} must be text, not {kind}")
     return [row[column] for row in rows]
 
 
-def encode(tokenizer: PreTrainedTokenizerBase, text: str, where: str) -> tuple[int, ...]:
-    """Token ids, with the special tokens the tokenizer puts before a text.
+def text_column(rows: Sequence[Row], column: str, path: str) -> list[str]:
+    """As `column_of`, and raises ValueError naming the first row whose value is no text."""
+    values = column_of(rows, column, path)
+    for number, value in enumerate(values, 1):
+        if not isinstance(value, str):
+            kind = type(value).__name__
+            raise ValueError(f"{path}, row {number}: column {column!r} must be text, not {kind}")
+    return values
 
-    Raises ValueError where the tokenizer cannot write the text, or writes nothing.
+
+def make_prompt(
+    tokenizer: PreTrainedTokenizerBase, value: Any, where: str, index: int = 0, as_chat: bool = False
+) -> Prompt:
+    """A text is taken as it is, or with `as_chat` as a user's message; messages go through the chat template.
+
+    Raises ValueError naming the row where the value is neither, or the tokenizer cannot write it.
     """
-    try:
-        ids = tokenizer.encode(text)
-    except Exception as error:  # tokenizers raises bare Exceptions for text outside its vocabulary
-        raise ValueError(f"{where}: the model's tokenizer cannot encode {text[:80]!r}: {error}") from error
-    if not ids:
-        raise ValueError(f"{where} is empty: a prompt needs at least one token")
-    return tuple(ids)
+    if isinstance(value, str) and not as_chat:
+        return Prompt(index, text=value, ids=encode(tokenizer, value, where))
+    messages = check_messages(
+        [{"role": "user", "content": value}] if isinstance(value, str) else value, f"{where}: the prompt"
+    )
+    text = render_chat(tokenizer, messages, where)
+    return Prompt(index, text=text, ids=encode(tokenizer, text, where), messages=tuple(messages))
 
 
 def make_prompts(
-    rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase, column: str, max_tokens: int, path: str
+    rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase, data: DataConfig, path: str, first_index: int = 0
 ) -> list[Prompt]:
-    """Prompts in the order of the rows; every other column is kept for the reward.
+    """Prompts in the order of the rows, their indices from `first_index`; other columns are kept for the reward.
 
-    Raises ValueError naming the row where a prompt is missing, is no text, or is longer than `max_tokens`.
+    Fewer than the rows only where some are longer than `data.max_prompt_tokens` and `data.long_prompts` is `skip`.
+    Raises ValueError naming the row where a prompt is missing, is neither text nor messages, or is too long.
     """
     prompts = []
-    for index, (row, text) in enumerate(zip(rows, text_column(rows, column, path), strict=True)):
-        ids = encode(tokenizer, text, f"{path}, row {index + 1}")
-        if len(ids) > max_tokens:
-            raise ValueError(
-                f"{path}, row {index + 1}: the prompt has {len(ids)} tokens, more than data.max_prompt_tokens = "
-                f"{max_tokens}; raise the limit or remove the row"
-            )
-        columns = {key: value for key, value in row.items() if key != column}
-        prompts.append(Prompt(index=index, text=text, ids=ids, columns=columns))
+    for number, value in enumerate(column_of(rows, data.prompt_column, path), 1):
+        where = f"{path}, row {number}"
+        prompt = make_prompt(tokenizer, value, where, first_index + number - 1, data.as_chat)
+        if fits(prompt.ids, data, where):
+            columns = {key: value for key, value in rows[number - 1].items() if key != data.prompt_column}
+            prompts.append(replace(prompt, columns=columns))
     return prompts
+
+
+def fits(ids: Sequence[int], data: DataConfig, where: str) -> bool:
+    """Whether a prompt is within the limit. Raises ValueError where not, unless such prompts are skipped."""
+    if len(ids) <= data.max_prompt_tokens:
+        return True
+    if data.long_prompts == "skip":
+        return False
+    raise ValueError(
+        f"{where}: the prompt has {len(ids)} tokens, more than data.max_prompt_tokens = "
+        f"{data.max_prompt_tokens}; raise the limit, remove the row, or set data.long_prompts to skip"
+    )
+
+
+def hold_out(prompts: Sequence[Prompt], part: float | int, seed: int) -> tuple[list[Prompt], list[Prompt]]:
+    """(to train on, held out): `part` is a number of prompts, or below 1 a share of them, rounded, at least one.
+
+    Both keep their order. Raises ValueError where nothing would be left to train on.
+    """
+    count = part if isinstance(part, int) else max(1, round(part * len(prompts)))
+    if count >= len(prompts):
+        raise ValueError(f"data.held_out = {part} leaves none of the {len(prompts)} prompts to train on")
+    chosen = set(np.random.default_rng([seed, 4]).permutation(len(prompts))[:count].tolist())
+    training = [prompt for place, prompt in enumerate(prompts) if place not in chosen]
+    return training, [prompt for place, prompt in enumerate(prompts) if place in chosen]

@@ -1,0 +1,106 @@
+"""From a config to the tokenizer and the prompts, before any weights load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from transformers import PreTrainedTokenizerBase
+
+from taut.config import WORLD, Config, DataConfig, ModelConfig
+from taut.launch.world import world_tokenizer
+from taut.models.load import check_is_model, load_tokenizer
+from taut.tasks.adder import adder_world
+from taut.tasks.data import hold_out, make_prompts
+from taut.tasks.sources import Row, read_rows
+from taut.types import Prompt
+
+
+@dataclass(frozen=True)
+class PromptSets:
+    training: list[Prompt]
+    held_out: list[Prompt]
+    skipped: int = 0
+    """Rows left out because their prompt is longer than the limit."""
+
+
+def tokenizer_for(model: ModelConfig) -> PreTrainedTokenizerBase:
+    if model.path == WORLD:
+        return world_tokenizer()
+    check_is_model(model.path, model.gguf_file)
+    return load_tokenizer(model.path, model.gguf_file)
+
+
+def load_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> PromptSets:
+    """Prompts to train on, and held-out ones. Raises ValueError where a batch needs more than there are."""
+    data = config.data
+    if data.path == WORLD:
+        prompts = _world_prompts(config, tokenizer)
+    else:
+        training, skipped = _read(data, data.path, tokenizer, config.run.seed)
+        held_out: list[Prompt] = []
+        if data.eval_path is not None:
+            whole = data.model_copy(update={"limit": None, "weights": None})
+            held_out, held_out_skipped = _read(whole, data.eval_path, tokenizer, config.run.seed)
+            skipped += held_out_skipped
+            if not held_out:
+                raise ValueError(
+                    f"data.eval_path has no prompt of at most data.max_prompt_tokens = {data.max_prompt_tokens} tokens"
+                )
+        elif data.held_out is not None:
+            training, held_out = hold_out(training, data.held_out, config.run.seed)
+        prompts = PromptSets(training, held_out, skipped)
+    _check_count(prompts, config)
+    return prompts
+
+
+def rows_by_path(data: DataConfig, seed: int) -> list[tuple[str, list[Row]]]:
+    """Each of `data.path`, and the first `data.limit` rows of it."""
+    return [(path, read_rows(path, seed)[: data.limit]) for path in as_list(data.path)]
+
+
+def as_list(path: str | list[str]) -> list[str]:
+    return [path] if isinstance(path, str) else path
+
+
+def _read(
+    data: DataConfig, paths: str | list[str], tokenizer: PreTrainedTokenizerBase, seed: int
+) -> tuple[list[Prompt], int]:
+    """The prompts of all these paths, and how many rows were too long. Indices count on from path to path."""
+    by_path: list[list[Prompt]] = []
+    rows_read = 0
+    for path, rows in rows_by_path(data.model_copy(update={"path": paths}), seed):
+        by_path.append(make_prompts(rows, tokenizer, data, path, first_index=rows_read))
+        rows_read += len(rows)
+    kept = sum(map(len, by_path))
+    if data.weights is not None:
+        by_path = _weigh(by_path, data.weights)
+    return [prompt for prompts in by_path for prompt in prompts], rows_read - kept
+
+
+def _weigh(by_path: Sequence[Sequence[Prompt]], weights: Sequence[float]) -> list[list[Prompt]]:
+    """Each path's share of a pass is its weight's, however many rows it has; a pass keeps its length."""
+    length = sum(map(len, by_path))
+    return [
+        [replace(prompt, weight=length * weight / sum(weights) / len(prompts)) for prompt in prompts]
+        for prompts, weight in zip(by_path, weights, strict=True)
+    ]
+
+
+def _world_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> PromptSets:
+    world, data = adder_world(config.run.seed), config.data.model_copy(update={"prompt_column": "prompt"})
+    rows = world.demonstrated[: data.limit] if data.limit else world.rl_prompts
+    return PromptSets(
+        make_prompts(rows, tokenizer, data, WORLD), make_prompts(world.held_out, tokenizer, data, WORLD)
+    )
+
+
+def _check_count(prompts: PromptSets, config: Config) -> None:
+    count, needed = len(prompts.training), config.algorithm.prompts_per_step
+    if count < needed:
+        fewer = f" of at most {config.data.max_prompt_tokens} tokens" if prompts.skipped else ""
+        remedy = f"set it to {count} or less, or bring more prompts" if count else "bring more prompts"
+        raise ValueError(
+            f"{', '.join(as_list(config.data.path))} has {count} prompts{fewer} and "
+            f"algorithm.prompts_per_step is {needed}: {remedy}"
+        )

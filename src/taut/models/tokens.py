@@ -1,0 +1,81 @@
+"""Texts and conversations as token ids: exactly one start mark, and no end mark behind a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from taut.types import Message
+
+
+def encode(tokenizer: PreTrainedTokenizerBase, text: str, where: str) -> tuple[int, ...]:
+    """Token ids with what the tokenizer puts before a text, such as a BOS, exactly once, and nothing behind it.
+
+    A text that begins with its BOS already, as rendered chats do, gets no second one. A tokenizer that ends every
+    text with an EOS does not end a prompt: the reply would begin after the end.
+    Raises ValueError where the tokenizer cannot write the text, or writes nothing.
+    """
+    try:
+        bare = tokenizer.encode(text, add_special_tokens=False)
+        marked = tokenizer.encode(text)
+    except Exception as error:  # tokenizers raises bare Exceptions for text outside its vocabulary
+        raise ValueError(f"{where}: the model's tokenizer cannot encode {text[:80]!r}: {error}") from error
+    if not bare:
+        raise ValueError(f"{where} is empty: a prompt needs at least one token")
+    before = _marks_before(bare, marked)
+    return tuple(bare if bare[: len(before)] == before else before + bare)
+
+
+def _marks_before(bare: list[int], marked: list[int]) -> list[int]:
+    """What `marked` has in front of `bare`."""
+    for start in range(len(marked) - len(bare) + 1):
+        if marked[start : start + len(bare)] == bare:
+            return marked[:start]
+    return []
+
+
+def render_chat(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], where: str) -> str:
+    """The conversation as text, up to where the model is to speak.
+
+    A last message of the assistant's is a prefix that the model goes on from; otherwise the template's generation
+    prompt opens its turn. Raises ValueError where there is no template, or it refuses the messages.
+    """
+    if tokenizer.chat_template is None:
+        raise ValueError(
+            f"{where} is a list of messages, and the model's tokenizer has no chat template: "
+            "write prompts as text, or use a model that was trained on conversations"
+        )
+    template: Any = tokenizer.apply_chat_template  # typed for every other use of it
+    prefilled = messages[-1]["role"] == "assistant"
+    try:
+        return template(
+            list(messages),
+            tokenize=False,
+            add_generation_prompt=not prefilled,
+            continue_final_message=prefilled,
+        )
+    except (TemplateError, ValueError, TypeError) as error:
+        raise ValueError(f"{where}: the model's chat template refuses the messages: {error}") from error
+
+
+def check_messages(value: object, where: str) -> list[Message]:
+    """Raises ValueError where this is no list of messages with text in `role` and something in `content`."""
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{where} must be text or a list of messages, not {_kind(value)}")
+    for number, message in enumerate(value, 1):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise ValueError(
+                f"{where}: message {number} must be an object with role and content, not {message!r}"
+            )
+        if not isinstance(message.get("content"), str):
+            raise ValueError(
+                f"{where}: the content of message {number} must be text, not {_kind(message.get('content'))}"
+            )
+    return value
+
+
+def _kind(value: object) -> str:
+    return "an empty list" if value == [] else type(value).__name__

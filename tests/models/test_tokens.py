@@ -1,0 +1,114 @@
+"""One start mark, no end mark, and the template's own words."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers.processors import TemplateProcessing
+
+from taut.models.tiny import character_tokenizer
+from taut.models.tokens import check_messages, encode, render_chat
+
+BOS, END, A, B = 0, 1, 2, 3
+USER = {"role": "user", "content": "a"}
+TEMPLATE = (
+    "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    "{{ '(' if m.role == 'user' else '[' }}{{ m.content }}{{ ')' if m.role == 'user' else ']' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '[' }}{% endif %}"
+)
+
+
+@pytest.fixture
+def make_tokenizer():
+    """(what is put around a text, chat template) -> a tokenizer of one character a token; < is its BOS."""
+
+    def make(around="$A", template=TEMPLATE):
+        tokenizer = character_tokenizer("<;ab()[]", ";")
+        tokenizer.bos_token = "<"
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+            single=around, special_tokens=[("<", BOS), (";", END)]
+        )
+        tokenizer.chat_template = template
+        return tokenizer
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("around", "text", "ids"),
+    [
+        ("$A", "ab", (A, B)),
+        ("< $A", "ab", (BOS, A, B)),
+        ("< $A", "<ab", (BOS, A, B)),  # the text brings its BOS: the known double
+        ("< $A ;", "ab", (BOS, A, B)),  # as BERT's and some Llamas' tokenizers
+        ("$A ;", "ab", (A, B)),  # as T5's
+        ("< $A ;", "<ab", (BOS, A, B)),
+        ("< < $A", "ab", (BOS, BOS, A, B)),  # GLM puts two marks before a text
+        ("< < $A", "<<ab", (BOS, BOS, A, B)),
+        ("$A", "<ab", (BOS, A, B)),
+        ("$A ;", "ab;", (A, B, END)),  # an end mark that the user wrote stays
+        ("< $A", "<", (BOS,)),
+    ],
+)
+def test_marks_stand_once_before_a_prompt_and_never_behind_it(make_tokenizer, around, text, ids):
+    assert encode(make_tokenizer(around), text, "row 1") == ids
+
+
+@pytest.mark.parametrize("around", ["$A", "< $A", "< $A ;"])
+@pytest.mark.parametrize("template", [TEMPLATE, "{{ bos_token }}" + TEMPLATE])
+def test_a_conversation_has_one_bos_whoever_writes_it(make_tokenizer, around, template):
+    tokenizer = make_tokenizer(around, template)
+    ids = encode(tokenizer, render_chat(tokenizer, [USER], "row 1"), "row 1")
+    wanted = int("<" in around or "bos" in template)
+    assert ids.count(BOS) == wanted
+    assert ids[wanted:] == (4, A, 5, 6)  # (a)[
+
+
+def test_a_mark_that_opens_every_turn_is_kept(make_tokenizer):
+    """ChatML's `<|im_start|>` is some models' BOS and stands before each message."""
+    tokenizer = make_tokenizer("< $A", "{% for m in messages %}{{ '<' }}{{ m.content }}{% endfor %}")
+    text = render_chat(tokenizer, [USER, {"role": "user", "content": "b"}], "row 1")
+    assert encode(tokenizer, text, "row 1") == (BOS, A, BOS, B)
+
+
+def test_the_model_speaks_next_or_goes_on_from_a_prefix(make_tokenizer):
+    tokenizer = make_tokenizer()
+    assert render_chat(tokenizer, [USER], "row 1") == "(a)["
+    assert render_chat(tokenizer, [USER, {"role": "assistant", "content": "b"}], "row 1") == "(a)[b"
+    turns = [USER, {"role": "assistant", "content": "b"}, USER]
+    assert render_chat(tokenizer, turns, "row 1") == "(a)[b](a)["
+
+
+def test_what_a_template_refuses_is_named(make_tokenizer):
+    with pytest.raises(ValueError, match=r"row 3: the model's chat template refuses the messages: no system"):
+        render_chat(make_tokenizer(), [{"role": "system", "content": "a"}, USER], "row 3")
+
+
+def test_a_model_without_a_template_takes_no_conversation(make_tokenizer):
+    with pytest.raises(ValueError, match=r"row 3 is a list of messages, and .* has no chat template"):
+        render_chat(make_tokenizer(template=None), [USER], "row 3")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (3, "p must be text or a list of messages, not int"),
+        ([], "p must be text or a list of messages, not an empty list"),
+        ([USER, "b"], "p: message 2 must be an object with role and content, not 'b'"),
+        ([{"content": "b"}], "p: message 1 must be an object with role and content"),
+        ([{"role": "user", "content": None}], "p: the content of message 1 must be text, not NoneType"),
+    ],
+)
+def test_what_is_no_conversation_is_named(value, message):
+    with pytest.raises(ValueError, match=message):
+        check_messages(value, "p")
+
+
+def test_text_the_tokenizer_cannot_write_is_shown(make_tokenizer):
+    with pytest.raises(ValueError, match=r"row 1: the model's tokenizer cannot encode 'hello'"):
+        encode(make_tokenizer(), "hello", "row 1")
+
+
+@pytest.mark.parametrize("around", ["$A", "< $A ;"])
+def test_an_empty_prompt_is_refused(make_tokenizer, around):
+    with pytest.raises(ValueError, match="row 1 is empty: a prompt needs at least one token"):
+        encode(make_tokenizer(around), "", "row 1")
