@@ -62,7 +62,7 @@ def test_a_token_is_seen_once_an_epoch(made_up_run, make_console, optimizer_step
     ("step", "optimizer_step", "message"),
     [
         (0, -1, "no replies"),
-        (9, -1, "steps kept: 0-3"),
+        (9, -1, "steps kept: 1-3"),
         (1, 4, "4 optimiser steps"),
         (1, -5, "there is no -5"),
     ],
