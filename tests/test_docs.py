@@ -16,11 +16,23 @@ from taut.config import PRESETS, check, leaf_fields, read_yaml, resolve
 from taut.config.resolve import flatten
 
 ROOT = Path(__file__).parents[1]
-FAMILIES = {"clip/epoch_3": "clip/epoch_2", "clip/epoch_4": "clip/epoch_2"}
-"""A metric of which there is one an epoch, and one that stands for it in the page."""
+FAMILIES = {
+    "clip/epoch_3": "clip/epoch_2",
+    "clip/epoch_4": "clip/epoch_2",
+    "reward/odd": "reward/NAME",
+    "reward/odd/failed": "reward/NAME/failed",
+    "reward/odd/length": "reward/NAME/METRIC",
+}
+"""A metric of which there is one an epoch or a function, and one that stands for it in the page."""
+REWARDS = """
+def odd(prompts, completions, log_metric, **columns):
+    log_metric("length", 2.0)
+    return [float("nan") if number % 2 else 1.0 for number in range(len(prompts))]
+"""
 BY_SETTING = {
     "kl/ref_k2": {"kl.placement": "reward", "kl.estimator": "k2"},
     "loss/entropy": {"algorithm.entropy_coefficient": 0.01},
+    "reward/NAME": {"reward": "REWARDS:odd"},
 }
 """Metrics that no preset has, and the settings that bring them."""
 
@@ -44,8 +56,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         "algorithm.prompts_per_step": 2,
         "algorithm.replies_per_prompt": 2,
     }
+    (folder / "rewards.py").write_text(REWARDS)
     found: set[str] = set()
     for name, settings in (variants | BY_SETTING).items():
+        if "reward" in settings:
+            settings = {"reward": settings["reward"].replace("REWARDS", str(folder / "rewards.py"))}
         place = {"run.root": str(folder / name.replace("/", "-")), "model.path": str(model), "eval.limit": 2}
         config, _ = resolve(small, place, {"sampling.max_new_tokens": 5}, settings)
         found.update(*train(config).scalars())

@@ -7,6 +7,7 @@ a token is trained on. Pads may hold any value, NaN included: nothing downstream
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -66,10 +67,22 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Score:
-    """What a scorer made of one reply: the weighted total, and the terms it is made of."""
+    """What a scorer made of one reply."""
 
     reward: float
+    """The weighted total. NaN where there is none: the reply then takes no part in training."""
     terms: Mapping[str, float] = field(default_factory=dict)
+    """What the reward is made of, by name, each before its weight."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Why a term is missing, by name, where computing it failed."""
+    logged: Mapping[str, float] = field(default_factory=dict)
+    """Further numbers to average over replies."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further columns to store with the reply."""
+
+    @property
+    def scored(self) -> bool:
+        return not math.isnan(self.reward)
 
 
 @dataclass
@@ -80,9 +93,9 @@ class Batch:
     scores: Sequence[Score]
     reply_ids: Tensor  # [B, T] int64
     reply_lengths: Tensor  # [B] int64
-    response_mask: Tensor  # [B, T] bool
+    response_mask: Tensor  # [B, T] bool; all false in the row of a reply without a reward
     behavior_logprobs: Tensor  # [B, T]
-    rewards: Tensor  # [B]
+    rewards: Tensor  # [B]; NaN where a reply has none
     groups: Tensor  # [B] int64, equal for replies to one prompt
     truncated: Tensor  # [B] bool
 

@@ -110,6 +110,8 @@ def test_each_preset_resolves_and_passes_the_checks(preset, expected, model):
         ({"num_ppo_epochs": 3}, {"algorithm.epochs": 3}),
         ({"num_iterations": 3}, {"algorithm.epochs": 3}),
         ({"num_generations": 3}, {"algorithm.replies_per_prompt": 3}),
+        ({"whiten_rewards": True}, {"algorithm.whiten_rewards": True}),
+        ({"missing_eos_penalty": 1.0}, {"scoring.missing_eos_penalty": 1.0}),
         ({"lam": 0.9}, {"algorithm.lam": 0.9}),
         ({"cliprange_value": 0.3}, {"critic.value_clip": 0.3}),
         ({"beta": 0.1}, {"kl.placement": "loss", "kl.estimator": "k3", "kl.coefficient": 0.1}),

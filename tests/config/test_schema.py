@@ -20,10 +20,11 @@ KEYS = {
         "max_prompt_tokens long_prompts"
     ),
     "": "reward",
+    "scoring": "timeout workers isolate on_failure normalize clip missing_eos_penalty",
     "sampling": "max_new_tokens temperature top_k top_p min_p max_sequences",
     "algorithm": (
         "preset prompts_per_step replies_per_prompt epochs minibatches advantage "
-        "whiten_advantages surrogate ratio_level clip_low clip_high dual_clip loss_normalization "
+        "whiten_advantages whiten_rewards surrogate ratio_level clip_low clip_high dual_clip loss_normalization "
         "entropy_coefficient target_kl gamma lam lam_critic lam_length_alpha importance "
         "importance_cap dynamic_sampling overlong_share"
     ),

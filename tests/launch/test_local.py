@@ -111,7 +111,7 @@ def refuse_to_load(*args, **kwargs):
         ({"algorithm__minibatches": 3}, "does not divide the batch of 8 replies"),
         ({"data__path": "nowhere.jsonl"}, "nowhere.jsonl does not exist"),
         ({"data__prompt_column": "question"}, "no column .question.*prompt, digit, answer"),
-        ({"reward": "exact_match"}, "must be exact-match, or name a function"),
+        ({"reward": "exact_match"}, "or name a function as .*did you mean exact-match"),
         ({"data__max_prompt_tokens": 2}, "has 4 tokens, more than data.max_prompt_tokens = 2"),
         ({"sampling__max_new_tokens": 61}, "beyond the model's 64 positions: set it to 60 or less"),
         ({"algorithm__preset": "rloo", "algorithm__replies_per_prompt": 1}, "set it to 2 or more"),
@@ -129,7 +129,7 @@ def test_a_mistake_is_told_before_weights_load_and_leaves_nothing(
 
 
 def test_a_reward_that_raises_ends_the_run_and_names_itself(own, tmp_path):
-    with pytest.raises(ValueError, match=r"rewards.py:broken raised KeyError: 'oops'"):
+    with pytest.raises(ValueError, match=r"reward function broken raised KeyError: 'oops'"):
         run_with(own, reward=f"{tmp_path / 'rewards.py'}:broken")
     assert Run.open(tmp_path / "runs" / "own").status == "failed"
 
@@ -146,3 +146,39 @@ def test_exact_match_needs_its_column(own, tmp_path):
     (tmp_path / "bare.jsonl").write_text("\n".join(json.dumps({"prompt": f"{n}="}) for n in range(9)))
     with pytest.raises(ValueError, match="needs a column 'answer'"):
         run_with(own, reward="exact-match", data__path=str(tmp_path / "bare.jsonl"))
+
+
+def test_functions_at_hand_take_the_place_of_the_configs_reward(own):
+    def short(completions, **_):
+        return [-len(text) for text in completions]
+
+    def right(digit, completions, **_):
+        return [float(d in text) for d, text in zip(digit, completions, strict=True)]
+
+    run = train(resolve(own)[0], reward={right: 1.0, short: 0.5})
+    assert run.config["reward"] == "1*right + 0.5*short"
+    reply = run.replies(2)[0]
+    assert reply.terms == {"right": float(reply.prompt_text[0] in reply.text), "short": -len(reply.text)}
+    assert reply.reward == reply.terms["right"] + 0.5 * reply.terms["short"]
+
+
+def test_two_functions_of_one_name_keep_two_metrics(own):
+    reward = own["reward"]
+    run = run_with(own, reward=f"{reward} + 2*{reward}")
+    assert run.last("reward/score") == run.last("reward/score-2")
+    assert run.last("reward/mean") == pytest.approx(3 * run.last("reward/score"))
+
+
+def test_a_reply_on_which_a_function_failed_is_stored_and_trains_nothing(own, tmp_path):
+    (tmp_path / "rewards.py").write_text(
+        "def score(completions, **_):\n"
+        "    assert '1' not in ''.join(completions), 'a one'\n"
+        "    return [1.0] * len(completions)\n"
+    )
+    run = run_with(own, scoring__on_failure="exclude")
+    failed = [reply for reply in run.replies(1) if reply.failures]
+    assert failed
+    assert all(math.isnan(reply.reward) and not reply.mask.any() for reply in failed)
+    assert all((reply.advantages == 0).all() for reply in failed)
+    assert {reply.failures["score"] for reply in failed} == {"raised AssertionError: a one"}
+    assert run.series("reward/score/failed")[1][0] == len(failed) == run.series("reply/excluded")[1][0]

@@ -1,4 +1,4 @@
-"""Rewards: what counts as right, and what a user's function may do and return."""
+"""Rewards: what counts as right, and how several add up."""
 
 from __future__ import annotations
 
@@ -6,15 +6,8 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
-from taut.tasks.scorer import (
-    ExactMatch,
-    FunctionScorer,
-    WithLengthPenalty,
-    load_reward_function,
-    overlong_penalty,
-)
+from taut.tasks.scorer import ExactMatch, Term, WeightedSum, WithLengthPenalty, overlong_penalty
 from taut.types import Prompt, Rollout, Score
 
 
@@ -28,7 +21,7 @@ def rewards(scores: list[Score]) -> list[float]:
     return [score.reward for score in scores]
 
 
-TWO = [rollout("a", index=0, answer="x", level=1), rollout("b", index=1, answer="y")]
+GOOD = rollout("a", index=0, answer="x")
 
 
 @pytest.mark.parametrize(
@@ -46,106 +39,14 @@ TWO = [rollout("a", index=0, answer="x", level=1), rollout("b", index=1, answer=
     ],
 )
 def test_exact_match(text, finish, answer, reward):
-    assert rewards(ExactMatch().score([rollout(text, finish, answer=answer)])) == [reward]
+    assert rewards(ExactMatch().score([rollout(text, finish, answer=answer)], 1)) == [reward]
 
 
 @pytest.mark.parametrize("columns", [{"solution": "3"}, {"answer": None, "solution": "3"}])
 def test_exact_match_needs_an_answer_and_names_the_columns_there_are(columns):
-    ExactMatch().check([TWO[0].prompt])
+    ExactMatch().check([GOOD.prompt])
     with pytest.raises(ValueError, match=r"needs a column 'answer'; row 6 .*solution"):
-        ExactMatch().check([TWO[0].prompt, rollout(index=5, **columns).prompt])
-
-
-def test_a_function_is_called_once_by_name_with_every_column():
-    calls = []
-
-    def score(*, completions, prompts, answer, level):
-        calls.append((prompts, completions, answer, level))
-        return [1, 2]
-
-    assert rewards(FunctionScorer(score, "f").score(TWO)) == [1.0, 2.0]
-    assert calls == [(["prompt 0", "prompt 1"], ["a", "b"], ["x", "y"], [1, None])]
-
-
-@pytest.mark.parametrize(
-    "returned",
-    [
-        [1, 0.5],
-        (1.0, 0.5),
-        np.array([1, 0.5]),
-        np.array([1, 0.5], dtype=np.float16),
-        torch.tensor([1, 0.5], dtype=torch.bfloat16),
-        torch.tensor([1, 0.5], requires_grad=True),
-        [np.float32(1), np.float64(0.5)],
-        [np.int64(1), torch.tensor(0.5)],
-        [True, 0.5],
-        [np.bool_(True), 0.5],
-    ],
-    ids=repr,
-)
-def test_numbers_of_any_kind_are_taken(returned):
-    assert rewards(FunctionScorer(lambda **_: returned, "f").score(TWO)) == [1.0, 0.5]
-
-
-def test_true_and_false_are_1_and_0():
-    assert rewards(FunctionScorer(lambda **_: [True, False], "f").score(TWO)) == [1.0, 0.0]
-    assert rewards(FunctionScorer(lambda **_: np.array([True, False]), "f").score(TWO)) == [1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        ([1.0], r"my\.py:score returned 1 numbers for 2 replies"),
-        ([1.0, 2.0, 3.0], "returned 3 numbers for 2 replies"),
-        ([], "returned 0 numbers for 2 replies"),
-        ([1.0, None], "returned None for reply 1"),
-        ([math.nan, 1.0], "returned nan for reply 0"),
-        ([1.0, -math.inf], "returned -inf for reply 1"),
-        (np.array([1.0, np.nan]), "returned nan for reply 1"),
-        ([1.0, "0.5"], "returned '0.5' for reply 1"),
-        ([[1.0], [0.5]], r"returned \[1.0\] for reply 0"),
-        (np.array([[1.0], [0.5]]), r"returned \[1.0\] for reply 0"),
-        ([torch.tensor([1.0, 2.0]), 1.0], r"returned \[1.0, 2.0\] for reply 0"),
-        ([1.0, 1j], "returned 1j for reply 1"),
-        (None, "must return a list of numbers, not NoneType"),
-        (0.5, "must return a list of numbers, not float"),
-        (np.float64(0.5), "must return a list of numbers, not float"),
-        ("ab", "must return a list of numbers, not str"),
-        ({0: 1.0, 1: 2.0}, "must return a list of numbers, not dict"),
-        ((x for x in (1.0, 2.0)), "must return a list of numbers, not generator"),
-    ],
-    ids=repr,
-)
-def test_what_is_no_reward_is_refused_by_name(returned, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        FunctionScorer(lambda **_: returned, "my.py:score").score(TWO)
-    assert caught.match(r"reward function my\.py:score")
-
-
-def test_what_a_function_raises_is_reported_with_its_name():
-    def score(prompts, completions, **columns):
-        raise KeyError("gold")
-
-    with pytest.raises(ValueError, match=r"reward function my\.py:score raised KeyError: 'gold'") as caught:
-        FunctionScorer(score, "my.py:score").score(TWO)
-    assert isinstance(caught.value.__cause__, KeyError)
-
-
-def test_a_function_that_cannot_be_called_is_told_before_any_reply_exists():
-    prompts = [reply.prompt for reply in TWO]
-    FunctionScorer(lambda prompts, completions, **columns: [], "f").check(prompts)
-    FunctionScorer(lambda prompts, completions, answer, level: [], "f").check(prompts)
-    with pytest.raises(
-        ValueError, match=r"\(answer, level\).*unexpected keyword argument 'level'.*\*\*columns"
-    ):
-        FunctionScorer(lambda prompts, completions, answer: [], "f").check(prompts)
-    with pytest.raises(ValueError, match="missing a required argument: 'gold'"):
-        FunctionScorer(lambda prompts, completions, gold, **columns: [], "f").check(prompts)
-
-
-def test_a_column_that_would_hide_the_completions_is_refused():
-    with pytest.raises(ValueError, match="no column of the data can be named completions: rename it"):
-        FunctionScorer(lambda **_: [], "f").check([rollout(completions="x").prompt])
+        ExactMatch().check([GOOD.prompt, rollout(index=5, **columns).prompt])
 
 
 @pytest.mark.parametrize(
@@ -158,66 +59,66 @@ def test_overlong_penalty_is_dapos_equation_13(length, penalty):
 
 def test_the_length_penalty_adds_to_another_scorers_reward_and_tells_both_terms():
     scorer = WithLengthPenalty(ExactMatch(), max_new_tokens=10, share=0.4)
-    short, long = scorer.score([rollout(answer="68", length=6), rollout("6", answer="68", length=9)])
+    short, long = scorer.score([rollout(answer="68", length=6), rollout("6", answer="68", length=9)], 1)
     assert (short.reward, short.terms) == (1.0, {"task": 1.0, "overlong": 0.0})
     assert (long.reward, long.terms) == (-0.75, {"task": 0.0, "overlong": -0.75})
     with pytest.raises(ValueError, match="needs a column 'answer'"):
         scorer.check([rollout().prompt])
 
 
-REWARDS = """
-from __future__ import annotations
-from dataclasses import dataclass
+class Gives:
+    """Each reply the score it is told."""
 
-@dataclass
-class Weights:  # looks its own module up
-    right: float = 2.0
+    def __init__(self, *scores: Score) -> None:
+        self.scores = scores
 
-def score(prompts, completions, **columns):
-    return [Weights().right] * len(prompts)
+    def check(self, prompts):
+        pass
 
-scale = 3
-"""
+    def score(self, rollouts, step):
+        return list(self.scores)
 
 
-@pytest.fixture
-def rewards_file(tmp_path):
-    path = tmp_path / "math.py"  # a name that the standard library has too
-    path.write_text(REWARDS)
-    return str(path)
+NONE = Score(math.nan)
 
 
-def test_a_function_is_loaded_from_a_file(rewards_file):
-    function = load_reward_function(f"{rewards_file}:score")
-    assert rewards(FunctionScorer(function, "f").score(TWO)) == [2.0, 2.0]
-    import math as untouched
-
-    assert untouched is math
+def failed(name):
+    return Score(math.nan, failures={name: "raised"})
 
 
-def test_a_function_is_loaded_from_a_module():
-    assert load_reward_function("statistics:fmean") is __import__("statistics").fmean
+def total(*terms: tuple[str, float, Score]) -> Score:
+    return WeightedSum([Term(n, w, Gives(s)) for n, w, s in terms]).score([rollout()], 1)[0]
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ("score", r"must be exact-match, or name a function as file\.py:function or module:function"),
-        (":score", "must be exact-match"),
-        ("rewards.py:", "must be exact-match"),
-        ("nowhere.py:score", r"there is no file nowhere\.py"),
-        ("no_such_module:score", "No module named 'no_such_module'"),
-        ("FILE:scor", r"has no function scor; it has .*score"),
-        ("FILE:scale", r"has no function scale; it has .*score"),
-    ],
-)
-def test_what_cannot_be_loaded_is_named(rewards_file, reference, message):
-    with pytest.raises(ValueError, match=message):
-        load_reward_function(reference.replace("FILE", rewards_file))
+def test_a_reward_is_the_weighted_sum_of_its_terms():
+    score = total(
+        ("right", 1.0, Score(1.0)), ("style", -0.5, Score(3.0, logged={"a": 2.0}, extra={"b": "c"}))
+    )
+    assert (score.reward, score.terms) == (-0.5, {"right": 1.0, "style": 3.0})
+    assert (score.logged, score.extra) == ({"a": 2.0}, {"b": "c"})
 
 
-def test_what_a_file_raises_is_reported(tmp_path):
-    path = tmp_path / "broken.py"
-    path.write_text("1 / 0")
-    with pytest.raises(ValueError, match=r"importing .*broken\.py raised ZeroDivisionError"):
-        load_reward_function(f"{path}:score")
+def test_a_term_that_does_not_score_a_reply_drops_out_alone():
+    score = total(("right", 1.0, Score(1.0)), ("style", 0.5, NONE))
+    assert (score.reward, score.terms, score.failures) == (1.0, {"right": 1.0}, {})
+
+
+def test_a_reply_that_no_term_scores_has_no_reward():
+    assert not total(("right", 1.0, NONE), ("style", 0.5, NONE)).scored
+    assert not total(("watched", 0.0, Score(1.0)), ("style", 0.5, NONE)).scored
+
+
+def test_a_failure_of_a_weighted_term_costs_the_reward_and_never_becomes_0():
+    score = total(("right", 1.0, Score(1.0)), ("style", 0.5, failed("style")))
+    assert not score.scored
+    assert (score.terms, score.failures) == ({"right": 1.0}, {"style": "raised"})
+
+
+def test_a_term_without_weight_is_watched_only():
+    assert total(("right", 1.0, Score(1.0)), ("style", 0.0, failed("style"))).reward == 1.0
+    assert total(("right", 1.0, Score(1.0)), ("style", 0.0, Score(9.0))).reward == 1.0
+
+
+def test_a_reply_without_a_reward_gets_no_length_penalty_either():
+    penalized = WithLengthPenalty(Gives(failed("f")), max_new_tokens=10, share=0.4)
+    assert penalized.score([rollout(length=10)], 1) == [failed("f")]

@@ -34,7 +34,7 @@ class RewardsEvenPrompts:
     def check(self, prompts):
         pass
 
-    def score(self, rollouts):
+    def score(self, rollouts, step):
         return [Score(float(r.sample) if r.prompt.index % 2 == 0 else 1.0) for r in rollouts]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from taut.config.presets import WORLD
+from taut.config.reward import reward_terms
 from taut.config.schema import Config
 
 NEEDS_GROUP = ("group-mean", "group-standardized", "leave-one-out")
@@ -10,10 +11,30 @@ NEEDS_GROUP = ("group-mean", "group-standardized", "leave-one-out")
 
 def check(config: Config) -> None:
     """Raises ValueError with every contradiction found, the numbers it rests on, and the nearest fix."""
-    problems = [*_batch_arithmetic(config), *_objective(config), *_warm_up(config), *_sampling(config)]
-    problems += _data(config)
+    problems = [
+        *_reward(config),
+        *_batch_arithmetic(config),
+        *_objective(config),
+        *_warm_up(config),
+        *_sampling(config),
+        *_data(config),
+    ]
     if problems:
         raise ValueError("\n".join(problems))
+
+
+def _reward(config: Config) -> list[str]:
+    problems = []
+    try:
+        reward_terms(config.reward)
+    except ValueError as error:
+        problems.append(str(error))
+    if config.scoring.workers > 1 and not config.scoring.isolate:
+        problems.append(
+            f"scoring.isolate = false is for a function that compares replies, and scoring.workers = "
+            f"{config.scoring.workers} would show it only a part of them: set scoring.workers to 1"
+        )
+    return problems
 
 
 def _batch_arithmetic(config: Config) -> list[str]:

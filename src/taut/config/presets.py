@@ -135,6 +135,8 @@ ALIASES: dict[str, Any] = {
     "num_iterations": "algorithm.epochs",
     "num_generations": "algorithm.replies_per_prompt",
     "lam": "algorithm.lam",
+    "whiten_rewards": "algorithm.whiten_rewards",
+    "missing_eos_penalty": "scoring.missing_eos_penalty",
     "cliprange_value": "critic.value_clip",
     "beta": lambda value: _kl("loss", "k3", value),
     "kl_coef": lambda value: _kl("reward", "k1", value),

@@ -80,6 +80,23 @@ class DataConfig(Section):
     """What a longer one is: an error, or left out and counted."""
 
 
+class ScoringConfig(Section):
+    timeout: Positive = 60.0
+    """Seconds a call of a reward function may take."""
+    workers: PositiveInt = 1
+    """Processes a reward function runs in; each takes its part of a batch."""
+    isolate: bool = True
+    """Call a function that failed on a batch again reply by reply; off where it compares replies."""
+    on_failure: Literal["exclude", "retry", "stop"] = "exclude"
+    """A reply that a function failed on: leave it out of training, try once more first, or end the run."""
+    normalize: bool = False
+    """Subtract the mean of all rewards of the run so far, and divide by their standard deviation."""
+    clip: Positive | None = None
+    """Bound on a reward's size, after `normalize`; null is off."""
+    missing_eos_penalty: NonNegative = 0.0
+    """Subtracted from the reward of a reply that was cut."""
+
+
 class SamplingConfig(Section):
     max_new_tokens: PositiveInt = 256
     """Longest reply, in tokens."""
@@ -110,6 +127,8 @@ class AlgorithmConfig(Section):
     """How rewards become advantages; `gae` holds a critic, `reward` uses no baseline."""
     whiten_advantages: bool = False
     """Scale the advantages of a batch to mean 0 and standard deviation 1, over its trained tokens."""
+    whiten_rewards: bool = False
+    """Scale the token rewards of a batch to standard deviation 1, and keep their mean."""
     surrogate: Literal["clipped", "cispo"] = "clipped"
     """`clipped` is PPO's objective; `cispo` caps the weight and keeps the gradient."""
     ratio_level: Literal["token", "sequence"] = "token"
@@ -223,7 +242,8 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     data: DataConfig = DataConfig()
     reward: Text = "exact-match"
-    """Reward function, `file.py:function` or `module:function`; `exact-match` compares with column `answer`."""
+    """What a reply earns, a sum such as `rewards.py:score + 0.2*rewards.py:style`; see docs/rewards.md."""
+    scoring: ScoringConfig = ScoringConfig()
     sampling: SamplingConfig = SamplingConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
     kl: KLConfig = KLConfig()

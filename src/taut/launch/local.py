@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -15,6 +15,7 @@ import taut
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
 from taut.launch.data import PromptSets, load_prompts, tokenizer_for
 from taut.launch.quiet import quiet_transformers
+from taut.launch.rewards import OnWait, Reward, describe, make_scorer
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
 from taut.models.critic import Critic
@@ -24,32 +25,38 @@ from taut.rollout.local import LocalSampler
 from taut.rollout.source import PromptSource
 from taut.store import RetentionPolicy, Run, RunWriter
 from taut.store.runs import new_run_directory
-from taut.tasks.scorer import ExactMatch, FunctionScorer, Scorer, WithLengthPenalty, load_reward_function
 from taut.training.checkpoint import save_checkpoint
 from taut.training.learner import LocalLearner
 from taut.training.ppo import Observer, Parts, train_ppo
 from taut.types import Prompt
 
-OnWait = Callable[[str, int, int], None]
-"""Hears, before the first step, what is waited for, how far that is, and of how much."""
-
 
 def wait_for_nothing(what: str, done: int, total: int) -> None: ...
 
 
-def train(config: Config, observers: Sequence[Observer] = (), on_wait: OnWait = wait_for_nothing) -> Run:
+def train(
+    config: Config,
+    observers: Sequence[Observer] = (),
+    on_wait: OnWait = wait_for_nothing,
+    reward: Reward | None = None,
+) -> Run:
     """Trains as the config says and returns the finished run.
+
+    `reward`, a function or {function: weight}, takes the place of `config.reward`; see docs/rewards.md for how it is
+    called.
 
     Everything cheap is checked before the weights load: contradictions, data, reward function, run name.
     Raises ValueError for a user's mistake, and NonFiniteError before a step that would ruin the weights.
     """
     quiet_transformers()
     check(config)
+    if reward is not None:
+        config = config.model_copy(update={"reward": describe(reward)})
     directory = new_run_directory(config.run.root, config.run.name)
     tokenizer = tokenizer_for(config.model)
     prompts = load_prompts(config, tokenizer)
     every_prompt = [*prompts.training, *prompts.held_out]
-    scorer = make_scorer(config)
+    scorer = make_scorer(config, on_wait, reward)
     scorer.check(every_prompt)
 
     device = prepare_torch(config.run)
@@ -70,17 +77,6 @@ def train(config: Config, observers: Sequence[Observer] = (), on_wait: OnWait = 
         train_ppo(config, parts, store, observers)
         save_checkpoint(parts.learner, directory / "checkpoints", config.run.steps)
     return Run.open(directory)
-
-
-def make_scorer(config: Config) -> Scorer:
-    scorer: Scorer
-    if config.reward == "exact-match":
-        scorer = ExactMatch()
-    else:
-        scorer = FunctionScorer(load_reward_function(config.reward), config.reward)
-    if config.algorithm.overlong_share:
-        scorer = WithLengthPenalty(scorer, config.sampling.max_new_tokens, config.algorithm.overlong_share)
-    return scorer
 
 
 def load_policy(config: Config, device: str, on_wait: OnWait = wait_for_nothing) -> Policy:

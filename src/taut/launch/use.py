@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from taut.config import Config
 from taut.launch.data import load_prompts, tokenizer_for
-from taut.launch.local import check_lengths, load_policy, make_sampler, make_scorer
+from taut.launch.local import check_lengths, load_policy, make_sampler, wait_for_nothing
 from taut.launch.quiet import quiet_transformers
+from taut.launch.rewards import make_scorer
 from taut.launch.torch_setup import prepare_torch
 from taut.store import Run
 from taut.tasks.data import make_prompt
@@ -36,7 +37,7 @@ def evaluate_model(config: Config) -> dict[str, float]:
     held_out = load_prompts(config, tokenizer).held_out
     if not held_out:
         raise ValueError("there are no held-out prompts: name some in data.eval_path, or set data.held_out")
-    scorer = make_scorer(config)
+    scorer = make_scorer(config, wait_for_nothing)
     scorer.check(held_out)
     policy = load_policy(config, prepare_torch(config.run))
     check_lengths(policy, held_out, config)

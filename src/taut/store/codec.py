@@ -15,7 +15,8 @@ _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 REPLY_COLUMNS = (
     *("prompt_index", "prompt_group", "sample", "version", "prompt_text", "prompt_ids"),
-    *("text", "ids", "mask", "reward", "terms", "finish_reason", "bootstrap_value"),
+    *("text", "ids", "mask", "reward", "terms", "failures", "extra", "finish_reason"),
+    "bootstrap_value",
     *TOKEN_COLUMNS,
 )
 """The order in which `reply_to_row` writes and `reply_from_row` reads."""
@@ -53,7 +54,8 @@ def reply_to_row(reply: ReplyRecord) -> tuple[Any, ...]:
         *(int(reply.prompt_index), int(reply.group), int(reply.sample), int(reply.version)),
         *(to_text(reply.prompt_text), _ints_to_blob(reply.prompt_ids)),
         *(to_text(reply.text), _ints_to_blob(reply.ids), np.asarray(reply.mask, dtype=bool).tobytes()),
-        *(float(reply.reward), to_json(reply.terms), reply.finish_reason, bootstrap),
+        *(float(reply.reward), to_json(reply.terms), to_json(reply.failures), to_json(reply.extra)),
+        *(reply.finish_reason, bootstrap),
         *(_token_blob(reply, column) for column in TOKEN_COLUMNS),
     )
 
@@ -68,7 +70,8 @@ def reply_from_row(row: Sequence[Any]) -> ReplyRecord:
     cells["ids"] = np.frombuffer(cells["ids"], dtype="<i4")
     cells["mask"] = np.frombuffer(cells["mask"], dtype=bool)
     cells["reward"] = number(cells["reward"])
-    cells["terms"] = from_json(cells["terms"])
+    for column in ("terms", "failures", "extra"):
+        cells[column] = from_json(cells[column])
     return ReplyRecord(**cells)
 
 

@@ -56,7 +56,9 @@ CREATE TABLE replies (
     ids BLOB NOT NULL,
     mask BLOB NOT NULL,
     reward REAL,                      -- NULL is NaN
-    terms TEXT NOT NULL,              -- JSON
+    terms TEXT NOT NULL,              -- JSON, and so are the next two
+    failures TEXT NOT NULL,
+    extra TEXT NOT NULL,
     finish_reason TEXT NOT NULL,
     bootstrap_value REAL{_TOKEN_BLOBS},
     PRIMARY KEY (batch_id, reply)

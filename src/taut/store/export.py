@@ -88,6 +88,8 @@ def _parquet_schemas(pa: Any, scalars: list[str]) -> dict[str, Any]:
         **dict.fromkeys(("prompt", "text", "finish_reason"), text),
         **dict.fromkeys(("reward", "bootstrap_value"), real),
         "terms": pa.map_(text, real),
+        "failures": pa.map_(text, text),
+        "extra": text,
     }
     tokens = {
         **dict.fromkeys(("step", "reply", "position", "id"), integer),
@@ -134,6 +136,8 @@ def _reply_rows(step: int, replies: list[ReplyRecord]) -> Rows:
             "length": len(reply.ids),
             "reward": reply.reward,
             "terms": dict(reply.terms),
+            "failures": dict(reply.failures),
+            "extra": to_json(reply.extra),
             "finish_reason": reply.finish_reason,
             "bootstrap_value": reply.bootstrap_value,
         }

@@ -39,9 +39,14 @@ class ReplyRecord:
     ids: np.ndarray  # [L] int32, as sampled
     mask: np.ndarray  # [L] bool, true where a token is trained on
     reward: float
+    """NaN where the reply has none, and took no part in training."""
     finish_reason: FinishReason
     terms: Mapping[str, float] = field(default_factory=dict)
     """What the reward is made of, by name."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """Why a term is missing, by name."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Columns that a reward function logged."""
     behavior_logprobs: np.ndarray | None = None  # this and all below: [L] float32
     old_logprobs: np.ndarray | None = None
     ref_logprobs: np.ndarray | None = None

@@ -35,7 +35,7 @@ class LinesView:
         pass
 
     def wait(self, what: str, done: int, total: int) -> None:
-        """Says once what the run waits for before its first step."""
+        """Says once what the run waits for."""
         if what != self.announced:
             self.announced = what
             self.console.print(what, soft_wrap=True)

@@ -48,8 +48,8 @@ class LiveView:
         self._live.stop()
 
     def wait(self, what: str, done: int, total: int) -> None:
-        """Shows what the run waits for before its first step."""
-        self.waiting = (what, done, total)
+        """Shows what the run waits for, until it is done."""
+        self.waiting = (what, done, total) if done < total else None
 
     def observe(self, step: int, metrics: dict[str, float]) -> None:
         if step == 0:
@@ -66,16 +66,14 @@ class LiveView:
 
     def render(self) -> RenderableType:
         width = min(self.console.width, WIDEST) - 2
+        steps = self.config.run.steps
+        parts: list[RenderableType] = []
+        if self.series or not self.waiting:
+            parts = [self._bar(f"step {self.step}/{steps}", self.step, steps, width), Text()]
+            parts.append(self._metrics(width))
         if self.waiting:
             what, done, total = self.waiting
-            parts: list[RenderableType] = [
-                Text(what, style="dim"),
-                self._bar(f"{done}/{total}", done, total, width),
-            ]
-        else:
-            steps = self.config.run.steps
-            bar = self._bar(f"step {self.step}/{steps}", self.step, steps, width)
-            parts = [bar, Text(), self._metrics(width)]
+            parts += [Text(what, style="dim"), self._bar(f"{done}/{total}", done, total, width)]
         return Padding(Group(self._title(), *parts), (0, 1))
 
     def _title(self) -> Text:

@@ -30,6 +30,8 @@ class ReplyView:
     text: str
     reward: float
     finish_reason: str
+    failures: dict[str, str]
+    """Why it has no reward, by the function that failed."""
     seen_at: int | None
     """The optimiser step that the ratios are of: a token is seen once an epoch. None: not seen yet."""
     tokens: list[TokenView]
@@ -114,6 +116,7 @@ def _reply_view(
         record.text,
         record.reward,
         record.finish_reason,
+        dict(record.failures),
         seen and seen[0],
         tokens,
     )
@@ -161,6 +164,8 @@ def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
             prompt = reply.prompt
             grid.add_row("prompt", _end(prompt, PROMPT_LINES * width, console))
         lines = token_lines(reply.tokens, color, strongest, width, console)
+        for name, why in reply.failures.items():
+            lines.append(foreign(f"{name} {why}", console, style="red"))
         grid.add_row(_beside(reply, view.optimizer_step), Text("\n").join(lines))
     head = Text(f"step {view.step}", style="bold").append(
         f"   {place}, coloured by {color}", style="not bold"
@@ -176,7 +181,7 @@ def _end(prompt: str, characters: int, console: Console) -> Text:
 
 def _beside(reply: ReplyView, optimizer_step: int) -> str:
     """What stands beside a reply: its reward, and what is special about it."""
-    lines = [f"reward {number(reply.reward)}"]
+    lines = ["no reward" if math.isnan(reply.reward) else f"reward {number(reply.reward)}"]
     if reply.seen_at is None:
         lines.append("not seen yet")
     elif reply.seen_at < optimizer_step:

@@ -46,13 +46,19 @@ def estimate_advantages(batch: Batch, config: Config, kl_coefficient: float) -> 
 
 
 def token_rewards(batch: Batch, config: Config, kl_coefficient: float) -> Tensor:
-    """[B, T]: the reply's reward at its last trained token, less β · KL at each where the KL is in the reward."""
-    if config.kl.placement != "reward":
-        return advantage.place_rewards(batch.rewards, batch.response_mask)
-    assert batch.old_logprobs is not None
-    assert batch.ref_logprobs is not None
-    kl = token_kl(batch.old_logprobs, batch.ref_logprobs, batch.response_mask, config.kl.estimator)
-    return kl_penalized_rewards(batch.rewards, kl, batch.response_mask, kl_coefficient)
+    """[B, T]: the reply's reward at its last trained token, less β · KL at each where the KL is in the reward.
+
+    Whitened, where the config says so, with the mean kept.
+    """
+    mask = batch.response_mask
+    if config.kl.placement == "reward":
+        assert batch.old_logprobs is not None
+        assert batch.ref_logprobs is not None
+        kl = token_kl(batch.old_logprobs, batch.ref_logprobs, mask, config.kl.estimator)
+        rewards = kl_penalized_rewards(batch.rewards, kl, mask, kl_coefficient)
+    else:
+        rewards = advantage.place_rewards(batch.rewards, mask)
+    return whiten(rewards, mask, shift_mean=False) if config.algorithm.whiten_rewards else rewards
 
 
 def _gae(batch: Batch, rewards: Tensor, config: Config) -> tuple[Tensor, Tensor]:

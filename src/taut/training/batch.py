@@ -14,12 +14,12 @@ from taut.types import Batch, Rollout, Rows, Score
 
 
 def collate(rollouts: Sequence[Rollout], scores: Sequence[Score]) -> Batch:
-    """Lays the replies out right-padded, on the CPU. Every token that was sampled is trained on."""
+    """Lays the replies out right-padded, on the CPU. Every token of a reply with a reward is trained on."""
     lengths = torch.tensor([len(rollout.ids) for rollout in rollouts])
     reply_ids = pad_ids([rollout.ids for rollout in rollouts], "cpu")
-    mask = torch.arange(reply_ids.shape[1]) < lengths[:, None]
+    real = torch.arange(reply_ids.shape[1]) < lengths[:, None]
     behavior = torch.zeros(reply_ids.shape)
-    behavior[mask] = torch.cat([torch.as_tensor(rollout.behavior_logprobs) for rollout in rollouts])
+    behavior[real] = torch.cat([torch.as_tensor(rollout.behavior_logprobs) for rollout in rollouts])
     numbers: dict[int, int] = {}
     groups = [numbers.setdefault(rollout.prompt.index, len(numbers)) for rollout in rollouts]
     return Batch(
@@ -27,7 +27,7 @@ def collate(rollouts: Sequence[Rollout], scores: Sequence[Score]) -> Batch:
         scores=scores,
         reply_ids=reply_ids,
         reply_lengths=lengths,
-        response_mask=mask,
+        response_mask=real & torch.tensor([score.scored for score in scores])[:, None],
         behavior_logprobs=behavior,
         rewards=torch.tensor([score.reward for score in scores]),
         groups=torch.tensor(groups),

@@ -74,11 +74,12 @@ def _scored_groups(
     with watch("sample"):
         rollouts = sampler.generate(prompts, sampling)
     with watch("reward"):
-        scores = scorer.score(rollouts)
+        scores = scorer.score(rollouts, sampling.step)
     size = sampling.replies_per_prompt
     starts = range(0, len(rollouts), size)
     return [(rollouts[start : start + size], scores[start : start + size]) for start in starts]
 
 
 def _all_equal(scores: Sequence[Score]) -> bool:
-    return len({score.reward for score in scores}) == 1
+    """Among those that have one: a group left with fewer than two teaches nothing either."""
+    return len({score.reward for score in scores if score.scored}) < 2

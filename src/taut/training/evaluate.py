@@ -9,13 +9,15 @@ from taut.config import Config
 from taut.rollout.sampler import Sampler
 from taut.tasks.scorer import Scorer
 from taut.training.collect import sampling_of
-from taut.types import Prompt
+from taut.types import Prompt, Score
 
 EVALUATION_STREAM = 2**32
 """Added to the seed, so that evaluations draw other noise than training does."""
 
 
-def evaluate(prompts: Sequence[Prompt], sampler: Sampler, scorer: Scorer, config: Config) -> dict[str, float]:
+def evaluate(
+    prompts: Sequence[Prompt], sampler: Sampler, scorer: Scorer, config: Config, step: int = 0
+) -> dict[str, float]:
     """`eval/accuracy`: mean reward of `eval.samples` replies a prompt; `eval/greedy`: of the greedy reply.
 
     The noise is the same at every evaluation of a run: curves move because the policy does.
@@ -26,11 +28,13 @@ def evaluate(prompts: Sequence[Prompt], sampler: Sampler, scorer: Scorer, config
         sampling, replies_per_prompt=config.eval.samples, seed=config.run.seed + EVALUATION_STREAM
     )
     greedy = replace(sampling, replies_per_prompt=1, greedy=True)
-    return {
-        f"eval/{name}": _mean_reward(sampler.generate(prompts, how), scorer)
+    found = {
+        f"eval/{name}": _mean_reward(scorer.score(sampler.generate(prompts, how), step))
         for name, how in (("accuracy", sampled), ("greedy", greedy))
     }
+    return {name: value for name, value in found.items() if value is not None}
 
 
-def _mean_reward(rollouts: list, scorer: Scorer) -> float:
-    return sum(score.reward for score in scorer.score(rollouts)) / len(rollouts)
+def _mean_reward(scores: Sequence[Score]) -> float | None:
+    rewards = [score.reward for score in scores if score.scored]
+    return sum(rewards) / len(rewards) if rewards else None

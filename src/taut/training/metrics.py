@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -13,7 +14,7 @@ from taut.objective.policy import cat_clip_states, clip_statistics, log_ratio
 from taut.objective.reduce import masked, masked_mean, masked_var
 from taut.objective.value import explained_variance
 from taut.training.timing import Stopwatch
-from taut.types import Batch, OptimizerStep, Trace
+from taut.types import Batch, OptimizerStep, Score, Trace
 
 Metrics = dict[str, float]
 _Found = dict[str, float | None]
@@ -39,15 +40,28 @@ def time_metrics(watch: Stopwatch, batch: Batch) -> Metrics:
 
 
 def _reply_metrics(batch: Batch) -> _Found:
-    everyone = torch.ones(batch.size, dtype=torch.bool)
-    variance = masked_var(batch.rewards, everyone)
-    terms = dict.fromkeys(name for score in batch.scores for name in score.terms)
+    scored = torch.tensor([score.scored for score in batch.scores])
+    rewards = torch.tensor([score.reward for score in batch.scores])
+    variance = masked_var(rewards, scored)
     return {
-        "reward/mean": batch.rewards.double().mean().item(),
+        "reward/mean": masked_mean(rewards, scored),
         "reward/std": None if variance is None else variance**0.5,
-        **{f"reward/{name}": _mean(s.terms[name] for s in batch.scores if name in s.terms) for name in terms},
+        **_term_metrics(batch.scores),
         "reply/length": batch.reply_lengths.double().mean().item(),
         "reply/truncated": batch.truncated.double().mean().item(),
+        "reply/excluded": float((~scored).sum()),
+    }
+
+
+def _term_metrics(scores: Sequence[Score]) -> _Found:
+    """Of each term its mean and, where it failed, how often; and what reward functions logged."""
+    terms = dict.fromkeys(name for score in scores for name in score.terms)
+    failed = Counter(name for score in scores for name in score.failures)
+    logged = dict.fromkeys(name for score in scores for name in score.logged)
+    return {
+        **{f"reward/{name}": _mean(s.terms[name] for s in scores if name in s.terms) for name in terms},
+        **{f"reward/{name}/failed": float(count) for name, count in failed.items()},
+        **{f"reward/{name}": _mean(s.logged[name] for s in scores if name in s.logged) for name in logged},
     }
 
 
@@ -82,7 +96,7 @@ def reference_kl_per_reply(batch: Batch, trace: Trace) -> float:
     """KL of the policy that was trained from to the reference, k1, in nats a reply."""
     assert batch.ref_logprobs is not None
     kl = token_kl(trace.old_logprobs, batch.ref_logprobs, batch.response_mask, "k1")
-    return kl.sum(1).double().mean().item()
+    return masked_mean(kl.sum(1), batch.response_mask.any(1)) or 0.0
 
 
 def _critic_metrics(batch: Batch) -> _Found:

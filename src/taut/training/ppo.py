@@ -20,6 +20,7 @@ from taut.training.learner import Learner
 from taut.training.metrics import Metrics, reference_kl_per_reply, step_metrics, time_metrics
 from taut.training.micro_batch import cut_minibatches
 from taut.training.record import step_record
+from taut.training.shaping import RewardShaper
 from taut.training.timing import Stopwatch
 from taut.types import Prompt, Schedule
 
@@ -44,13 +45,13 @@ class Parts:
 
 def train_ppo(config: Config, parts: Parts, store: StepStore, observers: Sequence[Observer] = ()) -> None:
     source, sampler, scorer, learner = parts.source, parts.sampler, parts.scorer, parts.learner
-    kl = kl_controller(config)
+    kl, shape_rewards = kl_controller(config), RewardShaper(config)
     finish_step(StepRecord(step=0, constants={}, scalars=evaluation(config, parts, 0)), store, observers)
 
     for step in range(1, config.run.steps + 1):
         watch = Stopwatch()
         collected = collect(source, sampler, scorer, config, step, watch)
-        batch = collate(collected.rollouts, collected.scores)
+        batch = shape_rewards(collate(collected.rollouts, collected.scores))
         schedule = make_schedule(config, batch.size, step, kl.coefficient)
         with watch("score"):
             batch = learner.score(batch, schedule)
@@ -85,7 +86,9 @@ def evaluation(config: Config, parts: Parts, step: int) -> Metrics:
     """Held-out scores, before the first step, every `eval.every` steps and after the last."""
     every = config.eval.every
     due = step == config.run.steps or (every and step % every == 0)
-    return evaluate(parts.held_out, parts.sampler, parts.scorer, config) if due and parts.held_out else {}
+    if not due or not parts.held_out:
+        return {}
+    return evaluate(parts.held_out, parts.sampler, parts.scorer, config, step)
 
 
 def finish_step(record: StepRecord, store: StepStore, observers: Sequence[Observer]) -> None:

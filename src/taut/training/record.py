@@ -42,6 +42,8 @@ def _reply(batch: Batch, trace: Trace, row: int) -> ReplyRecord:
         reward=score.reward,
         finish_reason=rollout.finish_reason,
         terms=score.terms,
+        failures=score.failures,
+        extra=score.extra,
         behavior_logprobs=own(batch.behavior_logprobs),
         old_logprobs=own(trace.old_logprobs),
         ref_logprobs=own(batch.ref_logprobs),

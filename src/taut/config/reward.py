@@ -1,0 +1,41 @@
+"""How a reward is written: a sum of terms, each with a weight."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple
+
+VERIFIERS = ("exact-match",)
+"""What can be named alone."""
+
+_TERM = re.compile(r"(?:([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*\*\s*)?(\S.*)", re.DOTALL)
+
+
+class RewardTerm(NamedTuple):
+    weight: float
+    reference: str
+    """A verifier's name, `file.py:function` or `module:function`."""
+
+
+def reward_terms(text: str) -> list[RewardTerm]:
+    """ "rewards.py:score + 0.2*rewards.py:style" as two terms.
+
+    Raises ValueError naming what is no term.
+    """
+    return [_term(part.strip()) for part in re.split(r"\s+\+\s+", text)]
+
+
+def _term(text: str) -> RewardTerm:
+    found = _TERM.fullmatch(text)
+    weight, reference = found.groups() if found else (None, text)
+    place, colon, name = reference.rpartition(":")
+    if reference not in VERIFIERS and not (colon and place and name):
+        nearest = difflib.get_close_matches(reference, VERIFIERS, n=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        raise ValueError(
+            f"reward: {text!r} must be one of {', '.join(VERIFIERS)}, or name a function as file.py:function or "
+            f"module:function, with or without a weight before it, as in "
+            f"0.2*file.py:function{hint}"
+        )
+    return RewardTerm(float(weight or 1), reference)

@@ -1,0 +1,1 @@
+"""Rewards that a user brings: functions in processes of their own, verifiers, reward models."""

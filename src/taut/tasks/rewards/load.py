@@ -1,0 +1,43 @@
+"""A reward function by its reference, `file.py:function` or `module:function`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from taut.tasks.rewards.contract import RefusedError, RewardFunction
+
+
+def load_reward_function(reference: str) -> RewardFunction:
+    """Raises RefusedError naming what is missing: the file, the function, or an import inside it."""
+    place, _, name = reference.rpartition(":")
+    try:
+        module = _load_file(place) if place.endswith(".py") else importlib.import_module(place)
+    except Exception as error:  # the user's own module runs here
+        raise RefusedError(
+            f"reward {reference}: importing {place} raised {type(error).__name__}: {error}"
+        ) from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        there = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
+        raise RefusedError(
+            f"reward {reference}: {place} has no function {name}; it has {', '.join(there) or 'none'}"
+        )
+    return function
+
+
+def _load_file(path: str) -> ModuleType:
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    name = f"taut_reward_{Path(path).stem}"  # a reward file may well be called math.py
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickle look a class's module up there
+    sys.path.append(str(Path(path).resolve().parent))  # what it imports may lie beside it
+    spec.loader.exec_module(module)
+    return module

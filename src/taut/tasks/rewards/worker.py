@@ -1,0 +1,99 @@
+"""A process of its own for a reward function, which may hang, die or keep state there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from taut.tasks.rewards.contract import RefusedError
+
+OnWait = Callable[[float], None]
+"""Hears every second how long an answer has been waited for."""
+
+
+class FailedError(Exception):
+    """The function raised, hung or died: the fault may lie in one reply."""
+
+
+class LostError(FailedError):
+    """It hung or died, and its process, with what the function kept there, is gone."""
+
+
+class Worker:
+    """Starts when it is first asked and again after it was lost; ends with the object, or the run."""
+
+    def __init__(self, name: str, source: str | bytes) -> None:
+        """`source` is a reference such as `file.py:function`, or the function pickled by cloudpickle."""
+        self.name = name
+        self._source = source
+        self._connection: Connection | None = None
+        self._end: Callable[[], None] = lambda: None
+
+    def ask(self, request: tuple[str, Any], timeout: float, on_wait: OnWait) -> Any:
+        """The answer, where it comes within `timeout` seconds; loading the function is not part of them.
+
+        Raises RefusedError where the function itself is at fault, else FailedError or LostError.
+        """
+        try:
+            if self._connection is None:
+                self._connection = self._start()
+                self._connection.send((self.name, self._source))
+                self._receive(float("inf"), on_wait)
+            self._connection.send(request)
+            return self._receive(timeout, on_wait)
+        except (EOFError, OSError):
+            self._forget()
+            raise LostError("ended its process") from None
+        except BaseException as error:
+            if not isinstance(error, FailedError) or isinstance(error, LostError):
+                self._forget()
+            raise
+
+    def _receive(self, timeout: float, on_wait: OnWait) -> Any:
+        assert self._connection is not None
+        started = time.monotonic()
+        while True:
+            left = started + timeout - time.monotonic()
+            if self._connection.poll(max(0.0, min(1.0, left))):
+                break
+            if left <= 0:
+                raise LostError(f"gave no answer within {timeout:g} s")
+            on_wait(time.monotonic() - started)
+        outcome, content = self._connection.recv()
+        if outcome == "done":
+            return content
+        raise (RefusedError if outcome == "refused" else FailedError)(content)
+
+    def _start(self) -> Connection:
+        # Not by multiprocessing: its spawned children import the user's main script again, and forked ones
+        # inherit torch's threads in whatever state they are.
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "taut.tasks.rewards.serve", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what it prints must not mix with the run's own output
+                start_new_session=True,  # an interrupt is for the run to handle
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+            )
+        connection = Connection(ours.detach())
+        self._end = weakref.finalize(self, _end, process, connection)
+        return connection
+
+    def _forget(self) -> None:
+        self._connection = None
+        self._end()
+
+
+def _end(process: subprocess.Popen[bytes], connection: Connection) -> None:
+    connection.close()
+    process.kill()
+    process.wait()

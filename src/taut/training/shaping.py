@@ -1,0 +1,58 @@
+"""From the rewards that replies earned to those that train: normalised, clipped, less for a missing end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from taut.config import Config
+from taut.objective.reduce import masked
+from taut.types import Batch
+
+
+@dataclass
+class RunningMoments:
+    """Mean and sample variance of all values so far, by the parallel form of Welford's update, in float64."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+    """Sum of squared deviations from the mean."""
+
+    def update(self, values: Tensor) -> None:
+        new = values.detach().cpu().double()
+        if not len(new):
+            return
+        total, mean = self.count + len(new), new.mean().item()
+        between = (mean - self.mean) ** 2 * self.count * len(new) / total
+        self.squares += (new - mean).square().sum().item() + between
+        self.mean += (mean - self.mean) * len(new) / total
+        self.count = total
+
+    @property
+    def std(self) -> float:
+        return (self.squares / max(self.count - 1, 1)) ** 0.5
+
+
+class RewardShaper:
+    """Normalises, then clips, then subtracts `missing_eos_penalty` where a reply was cut, as far as the config says.
+
+    The penalty comes last, so that no clip takes it away again. Metrics and store keep the rewards as earned.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.scoring = config.scoring
+        self.moments = RunningMoments()
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The batch with other `rewards` [B]; a reply without one stays NaN."""
+        rewards = batch.rewards
+        if self.scoring.normalize:
+            self.moments.update(rewards[~rewards.isnan()])
+            rewards = (rewards - self.moments.mean) / (self.moments.std or 1.0)
+        if self.scoring.clip is not None:
+            rewards = rewards.clamp(-self.scoring.clip, self.scoring.clip)
+        penalty = masked(torch.full_like(rewards, self.scoring.missing_eos_penalty), batch.truncated)
+        return replace(batch, rewards=rewards - penalty)
