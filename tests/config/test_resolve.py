@@ -237,13 +237,15 @@ def test_flags_that_cannot_be_read_are_named(arguments, message):
         ("null", None),
         ("text", "text"),
         ("a: b", "a: b"),
-        ("[1, 2]", "[1, 2]"),
+        ("[1, 2]", [1, 2]),
+        ("[a.jsonl, b]", ["a.jsonl", "b"]),
+        ("[{a: 1}]", "[{a: 1}]"),
         ("2024-01-01", "2024-01-01"),
         ("{", "{"),
         ("e5", "e5"),
     ],
 )
-def test_a_value_is_read_as_a_scalar(text, value):
+def test_a_value_is_read_as_a_scalar_or_a_list_of_them(text, value):
     parsed = parse_value(text)
     assert parsed == value
     assert type(parsed) is type(value)

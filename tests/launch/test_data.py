@@ -15,7 +15,11 @@ from taut.launch.use import sample_replies
 from taut.models.load import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 
-TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}={% endif %}"
+TEMPLATE = (
+    "{% for m in messages %}"
+    "{% if m.role == 'assistant' %}={{ m.content }};0{% else %}{{ m.content }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}={% endif %}"
+)
 
 
 def load(settings, **changes):
@@ -150,6 +154,18 @@ def test_a_text_given_by_hand_becomes_a_conversation_too(chat):
     assert rollout.prompt.text == "1+2="
 
 
+@pytest.mark.parametrize("pad", [None, ";"])
+def test_a_tokenizer_needs_no_pad_token_and_it_may_be_the_eos(own, pad):
+    tokenizer = AutoTokenizer.from_pretrained(own["model.path"])
+    tokenizer.pad_token = pad
+    tokenizer.save_pretrained(own["model.path"])
+    assert AutoTokenizer.from_pretrained(own["model.path"]).pad_token == pad
+    run = train(resolve({**own, "algorithm.preset": "ppo"})[0])
+    ended = [reply for reply in run.replies(1) if reply.finish_reason == "stop"]
+    assert ended, "seed 0 ends some"
+    assert all(reply.ids[-1] == tokenizer.eos_token_id and reply.mask.all() for reply in ended)
+
+
 def test_a_checkpoint_keeps_the_chat_template(chat):
     run = train(resolve(chat)[0])
     folder = run.directory / "checkpoints" / "step_000002"
@@ -160,7 +176,8 @@ def test_fine_tuning_reads_conversations_and_many_paths(chat, tmp_path):
     from taut.config import SFTConfig
 
     plain = [{"prompt": "1+2=", "completion": "3"}, {"prompt": "1+2+3+4=", "completion": "0"}]
-    talk = [{"prompt": [{"role": "user", "content": "1+3"}], "completion": "4"}]
+    user, reply = {"role": "user", "content": "1+3"}, {"role": "assistant", "content": "4"}
+    talk = [{"prompt": [user], "completion": "4"}, {"prompt": [user], "completion": [reply]}]
     for name, rows in (("plain", plain), ("talk", talk)):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
     config, _ = resolve(
@@ -177,7 +194,7 @@ def test_fine_tuning_reads_conversations_and_many_paths(chat, tmp_path):
         tokenizer.decode([*example.prompt_ids, *example.completion_ids])
         for example in read_examples(config, tokenizer)
     ]
-    assert examples == ["1+2=3;", "1+3=4;"]
+    assert examples == ["1+2=3;", "1+3=4;", "1+3=4;"]
 
 
 def test_tasks_of_reasoning_gym_train_by_name(own, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from tokenizers.processors import TemplateProcessing
 
 from taut.models.tiny import character_tokenizer
-from taut.models.tokens import check_messages, encode, render_chat
+from taut.models.tokens import check_messages, encode, render_chat, render_reply
 
 BOS, END, A, B = 0, 1, 2, 3
 USER = {"role": "user", "content": "a"}
@@ -78,13 +78,29 @@ def test_the_model_speaks_next_or_goes_on_from_a_prefix(make_tokenizer):
     assert render_chat(tokenizer, turns, "row 1") == "(a)[b](a)["
 
 
+def test_a_reply_is_what_the_template_writes_behind_its_prompt(make_tokenizer):
+    reply = {"role": "assistant", "content": "b"}
+    assert render_reply(make_tokenizer(), [USER], [reply], "row 1") == "b]"
+    assert render_reply(make_tokenizer(), [USER], [reply, USER, reply], "row 1") == "b](a)[b]"
+
+
+def test_a_template_that_rewrites_its_prompt_is_refused(make_tokenizer):
+    forgetful = "{% for m in messages[-1:] %}{{ m.content }}{% endfor %}"
+    with pytest.raises(
+        ValueError, match=r"row 1: .* otherwise once a reply follows it: write the completion as text"
+    ):
+        render_reply(
+            make_tokenizer(template=forgetful), [USER], [{"role": "assistant", "content": "b"}], "row 1"
+        )
+
+
 def test_what_a_template_refuses_is_named(make_tokenizer):
     with pytest.raises(ValueError, match=r"row 3: the model's chat template refuses the messages: no system"):
         render_chat(make_tokenizer(), [{"role": "system", "content": "a"}, USER], "row 3")
 
 
 def test_a_model_without_a_template_takes_no_conversation(make_tokenizer):
-    with pytest.raises(ValueError, match=r"row 3 is a list of messages, and .* has no chat template"):
+    with pytest.raises(ValueError, match=r"row 3 is a conversation, and .* has no chat template"):
         render_chat(make_tokenizer(template=None), [USER], "row 3")
 
 

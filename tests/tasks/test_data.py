@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from taut.config import DataConfig
 from taut.models.tiny import character_tokenizer
-from taut.tasks.data import hold_out, make_prompts, text_column
+from taut.tasks.data import completion_ids, hold_out, make_prompts, text_column
 from taut.types import Prompt
 
 Q4 = DataConfig(prompt_column="q", max_prompt_tokens=4)
@@ -56,6 +58,19 @@ def test_conversations_are_rendered_and_kept(tokenizer):
     assert first.columns == {}
 
 
+def test_the_template_gets_the_arguments_of_its_row(tokenizer):
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.chat_template += "{{ '0' if think is false }}"
+    user = [{"role": "user", "content": "1+2"}]
+    rows = [
+        {"q": user, "chat_template_kwargs": {"think": False}},
+        {"q": user, "chat_template_kwargs": None},
+        {"q": user},
+    ]
+    wide = Q4.model_copy(update={"max_prompt_tokens": 9})
+    assert [p.text for p in make_prompts(rows, tokenizer, wide, "f")] == ["1+2=0", "1+2=", "1+2="]
+
+
 def test_a_text_becomes_a_conversation_on_request(tokenizer):
     (prompt,) = make_prompts([{"q": "1+2"}], tokenizer, Q4.model_copy(update={"as_chat": True}), "f")
     assert (prompt.text, prompt.messages) == ("1+2=", ({"role": "user", "content": "1+2"},))
@@ -75,6 +90,44 @@ def test_a_prompt_over_the_limit_is_an_error_or_left_out_and_never_cut(tokenizer
         make_prompts(rows, tokenizer, Q4, "f")
     kept = make_prompts(rows, tokenizer, Q4.model_copy(update={"long_prompts": "skip"}), "f")
     assert [(p.index, p.text, dict(p.columns)) for p in kept] == [(0, "1234", {}), (2, "1", {"n": 7})]
+
+
+@pytest.mark.parametrize(
+    ("completion", "text"),
+    [
+        ("3", "3;"),
+        ([{"role": "assistant", "content": "3"}], "3;"),  # the template writes no end mark
+        ([{"role": "assistant", "content": "3;=="}], "3;"),  # or more than that
+        ([{"role": "assistant", "content": "3;4;=="}], "3;4;"),
+    ],
+)
+def test_a_reply_to_learn_ends_with_the_end_mark(tokenizer, completion, text):
+    (prompt,) = make_prompts([{"q": [{"role": "user", "content": "1+2"}]}], talking(tokenizer), Q4, "f")
+    assert tokenizer.decode(completion_ids(talking(tokenizer), prompt, completion, "f, row 1")) == text
+
+
+def talking(tokenizer):
+    """The same, with a template that marks where the assistant speaks."""
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ '=' if m.role == 'assistant' else '' }}{{ m.content }}{% endfor %}"
+        "{% if add_generation_prompt %}={% endif %}"
+    )
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "message"),
+    [
+        ("1", [{"role": "assistant", "content": "3"}], "completion is a conversation and the prompt is text"),
+        ("1", None, "f, row 1: the completion must be text or a list of messages, not NoneType"),
+    ],
+)
+def test_what_is_no_reply_to_learn_is_named(tokenizer, prompt, completion, message):
+    with pytest.raises(ValueError, match=message):
+        completion_ids(
+            tokenizer, make_prompts([{"q": prompt}], tokenizer, Q4, "f")[0], completion, "f, row 1"
+        )
 
 
 @pytest.mark.parametrize(("part", "count"), [(3, 3), (0.25, 2), (0.3, 3), (0.01, 1)])

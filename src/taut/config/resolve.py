@@ -87,12 +87,13 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """One scalar as YAML reads it; text that is no YAML stands for itself."""
+    """One scalar, or a list of them, as YAML reads it; text that is neither stands for itself."""
     try:
         value = yaml.load(text, _Loader)
     except yaml.YAMLError:
         return text
-    return value if isinstance(value, (str, int, float, bool, type(None))) else text
+    scalars = value if isinstance(value, list) else [value]
+    return value if all(isinstance(v, (str, int, float, bool, type(None))) for v in scalars) else text
 
 
 def resolve(*layers: Mapping[str, Any], kind: type[AnyConfig] = Config) -> tuple[AnyConfig, list[str]]:  # type: ignore[assignment]

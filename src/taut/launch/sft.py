@@ -21,7 +21,7 @@ from taut.launch.torch_setup import prepare_torch, torch_state_kept
 from taut.launch.world import careless_teacher, untrained_world_policy
 from taut.models.load import load_model, save_model
 from taut.models.policy import Policy
-from taut.tasks.data import make_prompts, text_column
+from taut.tasks.data import column_of, completion_ids, make_prompts
 from taut.training.sft import Example, fine_tune
 
 OnStep = Callable[[int, float], None]
@@ -72,10 +72,11 @@ def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list
         )
     examples = []
     for path, rows in rows_by_path(data, config.run.seed):
-        completions = text_column(rows, data.completion_column, path)
+        completions = column_of(rows, data.completion_column, path)
         for prompt in make_prompts(rows, tokenizer, data, path):
-            completion_ids = tokenizer.encode(completions[prompt.index], add_special_tokens=False)
-            examples.append(Example(prompt.ids, [*completion_ids, tokenizer.eos_token_id]))
+            where = f"{path}, row {prompt.index + 1}"
+            reply_ids = completion_ids(tokenizer, prompt, completions[prompt.index], where)
+            examples.append(Example(prompt.ids, reply_ids))
     return examples
 
 

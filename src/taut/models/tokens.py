@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
 from taut.types import Message
+
+Arguments = Mapping[str, Any]
+NONE: Arguments = {}
 
 
 def encode(tokenizer: PreTrainedTokenizerBase, text: str, where: str) -> tuple[int, ...]:
@@ -37,26 +40,52 @@ def _marks_before(bare: list[int], marked: list[int]) -> list[int]:
     return []
 
 
-def render_chat(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], where: str) -> str:
+def render_chat(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], where: str, arguments: Arguments = NONE
+) -> str:
     """The conversation as text, up to where the model is to speak.
 
     A last message of the assistant's is a prefix that the model goes on from; otherwise the template's generation
-    prompt opens its turn. Raises ValueError where there is no template, or it refuses the messages.
+    prompt opens its turn. `arguments` are the template's own.
+    Raises ValueError where there is no template, or it refuses the messages.
     """
+    prefilled = messages[-1]["role"] == "assistant"
+    ending = {"add_generation_prompt": not prefilled, "continue_final_message": prefilled}
+    return _apply_template(tokenizer, messages, where, {**arguments, **ending})
+
+
+def render_reply(
+    tokenizer: PreTrainedTokenizerBase,
+    messages: Sequence[Message],
+    reply: Sequence[Message],
+    where: str,
+    arguments: Arguments = NONE,
+) -> str:
+    """What the template writes behind `render_chat(messages)` where `reply` follows them: the end of turn, too.
+
+    Raises ValueError where it writes the messages otherwise once a reply follows, so that there is no such text.
+    """
+    whole = _apply_template(tokenizer, [*messages, *reply], where, arguments)
+    prompt = render_chat(tokenizer, messages, where, arguments)
+    if not whole.startswith(prompt):
+        raise ValueError(
+            f"{where}: the model's chat template writes a prompt otherwise once a reply follows it: "
+            "write the completion as text"
+        )
+    return whole.removeprefix(prompt)
+
+
+def _apply_template(
+    tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message], where: str, arguments: Arguments
+) -> str:
     if tokenizer.chat_template is None:
         raise ValueError(
-            f"{where} is a list of messages, and the model's tokenizer has no chat template: "
+            f"{where} is a conversation, and the model's tokenizer has no chat template: "
             "write prompts as text, or use a model that was trained on conversations"
         )
     template: Any = tokenizer.apply_chat_template  # typed for every other use of it
-    prefilled = messages[-1]["role"] == "assistant"
     try:
-        return template(
-            list(messages),
-            tokenize=False,
-            add_generation_prompt=not prefilled,
-            continue_final_message=prefilled,
-        )
+        return template(list(messages), **{**arguments, "tokenize": False})
     except (TemplateError, ValueError, TypeError) as error:
         raise ValueError(f"{where}: the model's chat template refuses the messages: {error}") from error
 

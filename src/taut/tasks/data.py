@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from taut.config import DataConfig
-from taut.models.tokens import check_messages, encode, render_chat
+from taut.models.tokens import check_messages, encode, render_chat, render_reply
 from taut.tasks.sources import Row
 from taut.types import Prompt
 
@@ -36,19 +35,30 @@ def text_column(rows: Sequence[Row], column: str, path: str) -> list[str]:
 
 
 def make_prompt(
-    tokenizer: PreTrainedTokenizerBase, value: Any, where: str, index: int = 0, as_chat: bool = False
+    tokenizer: PreTrainedTokenizerBase,
+    value: Any,
+    where: str,
+    index: int = 0,
+    as_chat: bool = False,
+    columns: Mapping[str, Any] | None = None,
 ) -> Prompt:
     """A text is taken as it is, or with `as_chat` as a user's message; messages go through the chat template.
+
+    The template gets the arguments that a column `chat_template_kwargs` holds, as in TRL.
 
     Raises ValueError naming the row where the value is neither, or the tokenizer cannot write it.
     """
     if isinstance(value, str) and not as_chat:
-        return Prompt(index, text=value, ids=encode(tokenizer, value, where))
+        return Prompt(index, value, encode(tokenizer, value, where), columns or {})
     messages = check_messages(
         [{"role": "user", "content": value}] if isinstance(value, str) else value, f"{where}: the prompt"
     )
-    text = render_chat(tokenizer, messages, where)
-    return Prompt(index, text=text, ids=encode(tokenizer, text, where), messages=tuple(messages))
+    text = render_chat(tokenizer, messages, where, _template_arguments(columns or {}))
+    return Prompt(index, text, encode(tokenizer, text, where), columns or {}, tuple(messages))
+
+
+def _template_arguments(columns: Mapping[str, Any]) -> Mapping[str, Any]:
+    return columns.get("chat_template_kwargs") or {}
 
 
 def make_prompts(
@@ -62,10 +72,10 @@ def make_prompts(
     prompts = []
     for number, value in enumerate(column_of(rows, data.prompt_column, path), 1):
         where = f"{path}, row {number}"
-        prompt = make_prompt(tokenizer, value, where, first_index + number - 1, data.as_chat)
+        columns = {key: other for key, other in rows[number - 1].items() if key != data.prompt_column}
+        prompt = make_prompt(tokenizer, value, where, first_index + number - 1, data.as_chat, columns)
         if fits(prompt.ids, data, where):
-            columns = {key: value for key, value in rows[number - 1].items() if key != data.prompt_column}
-            prompts.append(replace(prompt, columns=columns))
+            prompts.append(prompt)
     return prompts
 
 
@@ -79,6 +89,27 @@ def fits(ids: Sequence[int], data: DataConfig, where: str) -> bool:
         f"{where}: the prompt has {len(ids)} tokens, more than data.max_prompt_tokens = "
         f"{data.max_prompt_tokens}; raise the limit, remove the row, or set data.long_prompts to skip"
     )
+
+
+def completion_ids(
+    tokenizer: PreTrainedTokenizerBase, prompt: Prompt, value: Any, where: str
+) -> tuple[int, ...]:
+    """A reply to learn, up to and with its end-of-sequence token: a text, or messages that go on from the prompt's.
+
+    Raises ValueError where it is neither, or messages follow a prompt that is a text.
+    """
+    end = tokenizer.eos_token_id
+    if isinstance(value, str):
+        return (*tokenizer.encode(value, add_special_tokens=False), end)
+    reply = check_messages(value, f"{where}: the completion")
+    if prompt.messages is None:
+        raise ValueError(
+            f"{where}: the completion is a conversation and the prompt is text: make both the same"
+        )
+    text = render_reply(tokenizer, prompt.messages, reply, where, _template_arguments(prompt.columns))
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    # Templates write a line break or more behind the end of the turn, which a sampler never gets to.
+    return (*ids[: len(ids) - ids[::-1].index(end)],) if end in ids else (*ids, end)
 
 
 def hold_out(prompts: Sequence[Prompt], part: float | int, seed: int) -> tuple[list[Prompt], list[Prompt]]:
