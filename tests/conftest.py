@@ -16,7 +16,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "GPT2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64},
     "Llama": {"num_key_value_heads": 1},
     "Qwen2": {"num_key_value_heads": 1},
-    "GPTNeoX": {},
+    "Qwen3": {"num_key_value_heads": 1, "head_dim": 8},
+    "GPTNeoX": {"use_parallel_residual": True},  # Pythia's
     "Phi": {},  # its head has a bias
     "Mistral": {"num_key_value_heads": 1, "sliding_window": 5},
     # The caps and scales are far from neutral, so that forgetting one shows.
@@ -26,6 +27,15 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "query_pre_attn_scalar": 8,
         "sliding_window": 5,
         "final_logit_softcapping": 2.0,
+    },
+    "Gemma": {"head_dim": 8, "num_key_value_heads": 1},
+    "Gemma3": {
+        "head_dim": 8,
+        "num_key_value_heads": 1,
+        "query_pre_attn_scalar": 8,
+        "sliding_window": 5,
+        "final_logit_softcapping": 2.0,
+        "layer_types": ["sliding_attention", "full_attention"],
     },
     "Cohere": {"num_key_value_heads": 1, "logit_scale": 0.25},
     "Granite": {"num_key_value_heads": 1, "logits_scaling": 4.0},
@@ -53,7 +63,8 @@ def make_model() -> Callable[..., Any]:
 def _make_model(family: str, seed: int = 0, **values: Any) -> Any:
     sizes = {} if family == "GPT2" else _SIZES
     ids = {"vocab_size": VOCABULARY, "eos_token_id": END, "bos_token_id": None, "pad_token_id": None}
-    config = getattr(transformers, f"{family}Config")(**{**sizes, **ids, **FAMILIES[family], **values})
+    config_class = getattr(transformers, "Gemma3TextConfig" if family == "Gemma3" else f"{family}Config")
+    config = config_class(**{**sizes, **ids, **FAMILIES[family], **values})
     model = getattr(transformers, f"{family}LMHeadModel" if family == "GPT2" else f"{family}ForCausalLM")(
         config
     )

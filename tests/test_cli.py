@@ -11,7 +11,7 @@ import torch
 
 from taut.cli import DONE, FAILED, INTERRUPTED, WRONG_INPUT, main
 from taut.launch import local
-from taut.models.load import save_model
+from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 from taut.store import Run
 from taut.tasks.adder import CHARACTERS, END

@@ -69,7 +69,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 def random_model(folder: Path) -> Path:
     from taut.launch.world import untrained_world_policy, world_tokenizer
-    from taut.models.load import save_model
+    from taut.models.save import save_model
 
     save_model(untrained_world_policy(0).model, world_tokenizer(), folder / "model")
     return folder / "model"

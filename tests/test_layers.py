@@ -114,7 +114,7 @@ def test_files_are_under_300_lines_and_functions_under_60():
 
 
 @pytest.mark.parametrize(
-    "library", ["matplotlib", "pyarrow", "tensorboard", "gguf", "datasets", "reasoning_gym"]
+    "library", ["matplotlib", "pyarrow", "tensorboard", "gguf", "datasets", "reasoning_gym", "peft"]
 )
 def test_one_file_alone_names_each_heavy_library(library):
     users = [

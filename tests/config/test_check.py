@@ -112,3 +112,11 @@ def test_what_works_passes(settings):
 def test_every_contradiction_is_told_at_once():
     with pytest.raises(ValueError, match=r"minibatches = 5 .*\n.*top_k = 5"):
         check(resolve({"algorithm.minibatches": 5, "sampling.top_k": 5})[0])
+
+
+def test_a_shared_critic_needs_a_frozen_base_and_starts_from_it():
+    with pytest.raises(ValueError, match=r"lora\.rank = 0 .* set lora\.rank to 16"):
+        check(resolve({"critic.shared": True})[0])
+    with pytest.raises(ValueError, match=r"critic\.path names another"):
+        check(resolve({"critic.shared": True, "critic.path": "elsewhere", "lora.rank": 8})[0])
+    check(resolve({"critic.shared": True, "lora.rank": 8})[0])

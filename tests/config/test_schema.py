@@ -14,7 +14,8 @@ from taut.config.schema import PresetName
 
 KEYS = {
     "run": "name root seed steps threads device",
-    "model": "path gguf_file",
+    "model": "path gguf_file dtype attention gradient_checkpointing trust_remote_code",
+    "lora": "rank alpha target_modules",
     "data": (
         "path weights eval_path held_out prompt_column as_chat completion_column limit "
         "max_prompt_tokens long_prompts"
@@ -29,7 +30,7 @@ KEYS = {
         "importance_cap dynamic_sampling overlong_share"
     ),
     "kl": "placement coefficient estimator controller target horizon",
-    "critic": "path learning_rate warmup_steps value_clip normalize_values",
+    "critic": "path shared learning_rate warmup_steps value_clip normalize_values",
     "optimizer": "learning_rate schedule warmup_steps beta1 beta2 weight_decay max_grad_norm reset",
     "learner": "micro_batch_tokens",
     "eval": "every samples limit",
@@ -38,7 +39,8 @@ KEYS = {
 
 SFT_KEYS = {
     "run": "name root seed steps threads device",
-    "model": "path gguf_file",
+    "model": "path gguf_file dtype attention gradient_checkpointing trust_remote_code",
+    "lora": "rank alpha target_modules",
     "data": (
         "path weights eval_path held_out prompt_column as_chat completion_column limit "
         "max_prompt_tokens long_prompts"

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from taut.models.load import save_model
+from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 from taut.tasks.adder import CHARACTERS, END
 

@@ -12,7 +12,7 @@ from taut.launch.data import load_prompts, tokenizer_for
 from taut.launch.local import train
 from taut.launch.sft import read_examples
 from taut.launch.use import sample_replies
-from taut.models.load import save_model
+from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 
 TEMPLATE = (

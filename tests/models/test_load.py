@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 
 from taut.models import load
 from taut.models.critic import Critic
+from taut.models.save import save_model
 from taut.models.sequences import pad_sequences
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 
@@ -32,7 +33,7 @@ def reward_model(make_model, tmp_path):
 def test_a_saved_policy_loads_everywhere(make_model, tokenizer, tmp_path, family):
     model = make_model(family)
     model.generation_config.eos_token_id = [3, 12]
-    load.save_model(model, tokenizer, tmp_path)
+    save_model(model, tokenizer, tmp_path)
     ours, theirs = load.load_model(str(tmp_path)), AutoModelForCausalLM.from_pretrained(tmp_path)
     for loaded in (ours, theirs):
         assert loaded.state_dict().keys() == model.state_dict().keys()
@@ -46,7 +47,7 @@ def test_a_saved_policy_loads_everywhere(make_model, tokenizer, tmp_path, family
 
 
 def test_weights_load_as_float32_whatever_they_were_saved_in(make_model, tokenizer, tmp_path):
-    load.save_model(make_model("Llama").to(torch.bfloat16), tokenizer, tmp_path)
+    save_model(make_model("Llama").to(torch.bfloat16), tokenizer, tmp_path)
     assert {p.dtype for p in load.load_model(str(tmp_path)).parameters()} == {torch.float32}
 
 
@@ -104,7 +105,7 @@ def test_a_shipped_generation_config_is_saved_as_it_came(make_model, tokenizer, 
     """Many contradict themselves, and transformers refuses to save those."""
     model = make_model("Llama")
     model.generation_config = GenerationConfig(temperature=0.6, top_k=20, eos_token_id=[3, 12])
-    load.save_model(model, tokenizer, tmp_path)
+    save_model(model, tokenizer, tmp_path)
     saved = json.loads((tmp_path / "generation_config.json").read_text())
     assert {**saved, "transformers_version": ""} == {
         "temperature": 0.6, "top_k": 20, "eos_token_id": [3, 12], "transformers_version": ""

@@ -18,6 +18,7 @@ def check(config: Config) -> None:
         *_warm_up(config),
         *_sampling(config),
         *_data(config),
+        *_critic(config),
     ]
     if problems:
         raise ValueError("\n".join(problems))
@@ -137,5 +138,21 @@ def _data(config: Config) -> list[str]:
     if data.weights is not None and len(data.weights) != len(paths):
         problems.append(
             f"data.weights has {len(data.weights)} numbers and data.path names {len(paths)}: give one for each"
+        )
+    return problems
+
+
+def _critic(config: Config) -> list[str]:
+    if not config.critic.shared:
+        return []
+    problems = []
+    if config.lora.rank == 0:
+        problems.append(
+            "critic.shared puts the critic on the policy's frozen base, and with lora.rank = 0 that base is trained: "
+            "set lora.rank to 16, or critic.shared to false"
+        )
+    if config.critic.path is not None:
+        problems.append(
+            "critic.shared starts the critic from the policy's base, and critic.path names another: unset one of them"
         )
     return problems

@@ -55,6 +55,23 @@ class ModelConfig(Section):
     """Folder or hub id of a transformers causal language model, or `careless-adder`, the built-in world's."""
     gguf_file: Text | None = None
     """File inside `model.path` when the weights are GGUF."""
+    dtype: Literal["float32", "bfloat16", "bfloat16-weights"] = "float32"
+    """Compute type, weights staying float32; `bfloat16-weights` stores them so, where small steps are lost."""
+    attention: Literal["eager", "sdpa", "flash_attention_2", "flex_attention"] | None = None
+    """Attention implementation of transformers; when not given, its choice."""
+    gradient_checkpointing: bool = False
+    """Compute layers again in the backward pass: less memory, a third more time."""
+    trust_remote_code: bool = False
+    """Run Python code that comes with the model."""
+
+
+class LoraConfig(Section):
+    rank: Count = 0
+    """Rank of the LoRA adapters, which are trained instead of the model's weights; 0 is off."""
+    alpha: PositiveInt = 32
+    """The adapters' outputs are scaled by alpha / rank."""
+    target_modules: Text = "all-linear"
+    """Which matrices get an adapter: `all-linear` or a regular expression of their full names."""
 
 
 class DataConfig(Section):
@@ -180,7 +197,9 @@ class KLConfig(Section):
 
 class CriticConfig(Section):
     path: Text | None = None
-    """Folder the critic's backbone starts from; when not given, a copy of the policy's."""
+    """Folder the critic starts from, a saved one with its value head; when not given, a copy of the policy."""
+    shared: bool = False
+    """The critic is a second adapter on the policy's frozen base, with a value head (needs `lora.rank`)."""
     learning_rate: Positive = 1e-5
     """Step size of the critic's own optimiser."""
     warmup_steps: Count = 0
@@ -240,6 +259,7 @@ class Config(Section):
 
     run: RunConfig = RunConfig()
     model: ModelConfig = ModelConfig()
+    lora: LoraConfig = LoraConfig()
     data: DataConfig = DataConfig()
     reward: Text = "exact-match"
     """What a reply earns, a sum such as `rewards.py:score + 0.2*rewards.py:style`; see docs/rewards.md."""
@@ -271,6 +291,7 @@ class SFTConfig(Section):
 
     run: RunConfig = RunConfig()
     model: ModelConfig = ModelConfig()
+    lora: LoraConfig = LoraConfig()
     data: DataConfig = DataConfig()
     sft: SFTSettings = SFTSettings()
     optimizer: OptimizerConfig = OptimizerConfig()

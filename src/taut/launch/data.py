@@ -28,7 +28,7 @@ def tokenizer_for(model: ModelConfig) -> PreTrainedTokenizerBase:
     if model.path == WORLD:
         return world_tokenizer()
     check_is_model(model.path, model.gguf_file)
-    return load_tokenizer(model.path, model.gguf_file)
+    return load_tokenizer(model.path, model.gguf_file, model.trust_remote_code)
 
 
 def load_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> PromptSets:

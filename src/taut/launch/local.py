@@ -14,12 +14,12 @@ from transformers import PreTrainedTokenizerBase
 import taut
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
 from taut.launch.data import PromptSets, load_prompts, tokenizer_for
+from taut.launch.models import policy_and_critic, policy_from, tell_of_dtype
 from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import OnWait, Reward, describe, make_scorer
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
-from taut.models.critic import Critic
-from taut.models.load import check_is_model, end_of_sequence_ids, load_backbone, load_model, shipped_sampling
+from taut.models.load import end_of_sequence_ids, shipped_sampling
 from taut.models.policy import Policy
 from taut.rollout.local import LocalSampler
 from taut.rollout.source import PromptSource
@@ -60,19 +60,20 @@ def train(
     scorer.check(every_prompt)
 
     device = prepare_torch(config.run)
-    policy = load_policy(config, device, on_wait)
+    policy, critic = policy_and_critic(load_policy(config, device, on_wait), config)
     check_lengths(policy, every_prompt, config)
     parts = Parts(
         source=PromptSource(prompts.training, config.run.seed),
         held_out=prompts.held_out,
         sampler=make_sampler(policy, tokenizer, config),
         scorer=scorer,
-        learner=LocalLearner(policy, make_critic(policy, config), tokenizer, config),
+        learner=LocalLearner(policy, critic, tokenizer, config),
     )
     retention = RetentionPolicy(
         config.store.keep_newest, config.store.keep_every, int(config.store.max_gb * 1e9)
     )
     with RunWriter.create(directory, to_yaml(config), machine_facts(device), retention) as store:
+        tell_of_dtype(store, config)
         tell_of_data(store, config, prompts, tokenizer, policy)
         train_ppo(config, parts, store, observers)
         save_checkpoint(parts.learner, directory / "checkpoints", config.run.steps)
@@ -83,21 +84,12 @@ def load_policy(config: Config, device: str, on_wait: OnWait = wait_for_nothing)
     path = config.model.path
     if path == WORLD:
         path = str(_world_model(config.run.seed, on_wait))
-    return Policy(load_model(path, config.model.gguf_file)).to(device)
+    return policy_from(path, config.model).to(device)
 
 
 def _world_model(seed: int, on_wait: OnWait) -> Path:
     what, total = f"fine-tuning the world's model, once for seed {seed}", SFTConfig().run.steps
     return world_model_folder(seed, lambda step, loss: on_wait(what, step, total))
-
-
-def make_critic(policy: Policy, config: Config) -> Critic | None:
-    if config.algorithm.advantage != "gae":
-        return None
-    if config.critic.path is None:
-        return Critic.from_policy(policy)
-    check_is_model(config.critic.path, None)
-    return Critic(load_backbone(config.critic.path)).to(next(policy.parameters()).device)
 
 
 def make_sampler(policy: Policy, tokenizer: PreTrainedTokenizerBase, config: Config) -> LocalSampler:

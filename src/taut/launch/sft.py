@@ -16,11 +16,11 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, SFTConfig
 from taut.launch.data import rows_by_path, tokenizer_for
+from taut.launch.models import policy_from, with_adapter
 from taut.launch.quiet import quiet_transformers
 from taut.launch.torch_setup import prepare_torch, torch_state_kept
 from taut.launch.world import careless_teacher, untrained_world_policy
-from taut.models.load import load_model, save_model
-from taut.models.policy import Policy
+from taut.models.save import save_policy
 from taut.tasks.data import column_of, completion_ids, make_prompts
 from taut.training.sft import Example, fine_tune
 
@@ -55,11 +55,12 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     policy = (
         untrained_world_policy(config.run.seed)
         if world_model
-        else Policy(load_model(config.model.path, config.model.gguf_file))
+        else policy_from(config.model.path, config.model)
     ).to(device)
+    policy = with_adapter(policy, config.lora)
     fine_tune(policy, draw, config.run.steps, config.optimizer, config.learner.micro_batch_tokens, on_step)
     beside = output.with_name(f".{output.name}.writing")
-    save_model(policy.model, tokenizer, beside)
+    save_policy(policy, tokenizer, beside)
     return beside.rename(output)
 
 

@@ -12,7 +12,6 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
-    GenerationConfig,
     PreTrainedTokenizerBase,
 )
 
@@ -33,26 +32,39 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 """Settings of a generation config that change sampling, and the values beside None that do not."""
 
 
-def load_tokenizer(path: str, gguf_file: str | None = None) -> PreTrainedTokenizerBase:
+def load_tokenizer(
+    path: str, gguf_file: str | None = None, trust_remote_code: bool = False
+) -> PreTrainedTokenizerBase:
     """Raises ValueError where there is no tokenizer at `path`."""
     _need_gguf(gguf_file)
     try:
-        return AutoTokenizer.from_pretrained(path, gguf_file=gguf_file)
+        return AutoTokenizer.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
     except (OSError, ValueError) as error:
         raise ValueError(_not_loaded("tokenizer", path, error)) from error
 
 
-def load_model(path: str, gguf_file: str | None = None) -> Any:
-    """A float32 causal language model on the CPU, in eval mode.
+def load_model(
+    path: str,
+    gguf_file: str | None = None,
+    dtype: torch.dtype = torch.float32,
+    attention: str | None = None,
+    trust_remote_code: bool = False,
+) -> Any:
+    """A causal language model on the CPU, in eval mode, its weights in `dtype` whatever they were saved in.
 
     Raises ValueError where there is none, and where the files lack weights, which transformers would draw at random.
     """
     _need_gguf(gguf_file)
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
-            path, gguf_file=gguf_file, dtype=torch.float32, output_loading_info=True
+            path,
+            gguf_file=gguf_file,
+            dtype=dtype,
+            attn_implementation=attention,
+            trust_remote_code=trust_remote_code,
+            output_loading_info=True,
         )
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:  # ImportError: an attention that is not installed
         raise ValueError(_not_loaded("causal language model", path, error)) from error
     model, info = loaded
     if missing := sorted(info["missing_keys"]):
@@ -63,14 +75,21 @@ def load_model(path: str, gguf_file: str | None = None) -> Any:
     return (_as_ordinary_model(model) if gguf_file else model).eval()
 
 
-def load_backbone(path: str) -> Any:
-    """A float32 decoder without a head, from a causal language model or a reward model.
+def load_backbone(
+    path: str,
+    dtype: torch.dtype = torch.float32,
+    attention: str | None = None,
+    trust_remote_code: bool = False,
+) -> Any:
+    """A decoder without a head, from a causal language model or a reward model.
 
     Raises ValueError where there is none.
     """
     try:
-        return AutoModel.from_pretrained(path, dtype=torch.float32).eval()
-    except (OSError, ValueError) as error:
+        return AutoModel.from_pretrained(
+            path, dtype=dtype, attn_implementation=attention, trust_remote_code=trust_remote_code
+        ).eval()
+    except (OSError, ValueError, ImportError) as error:
         raise ValueError(_not_loaded("decoder", path, error)) from error
 
 
@@ -100,23 +119,6 @@ def shipped_sampling(model: Any) -> dict[str, Any]:
     """
     found = {name: getattr(model.generation_config, name, None) for name in NEUTRAL}
     return {name: value for name, value in found.items() if value not in (None, *NEUTRAL[name])}
-
-
-def save_model(model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """A plain transformers folder that `AutoModelForCausalLM.from_pretrained` loads.
-
-    The generation config goes along as it came: many that are shipped contradict themselves, by a temperature
-    without sampling for one, and `save_pretrained` would refuse to write them.
-    """
-    generation = model.generation_config
-    try:
-        model.generation_config = GenerationConfig()
-        model.save_pretrained(folder)
-    finally:
-        model.generation_config = generation
-    if generation is not None:
-        (folder / "generation_config.json").write_text(generation.to_json_string(), encoding="utf-8")
-    tokenizer.save_pretrained(folder)
 
 
 def _need_gguf(gguf_file: str | None) -> None:

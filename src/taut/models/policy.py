@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from taut.models.adapter import Adapter
+from taut.models.decoder import compute_type, last_hidden_states
 from taut.models.sequences import Sequences
 from taut.objective.logprobs import logits_from_hidden, token_logprobs
 
@@ -15,11 +18,14 @@ class Policy(nn.Module):
     """Wraps a transformers causal language model, whose backbone and LM head it calls apart.
 
     The head is applied only at the positions that sampled a reply token, chunked over tokens, with the family's
-    head bias, logit scale (Cohere multiplies, Granite divides) and final softcap (Gemma).
+    head bias, logit scale (Cohere multiplies, Granite divides) and final softcap (Gemma). With an adapter, its
+    passes run through that one, and only that one is trained. With `autocast` they are computed in bfloat16, and
+    logprobs are float32 all the same.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, adapter: Adapter | None = None, autocast: bool = False) -> None:
         super().__init__()
+        self.adapter, self.autocast = adapter, autocast
         # Dropout would make the ratio of unchanged weights differ from 1.
         self.model = model.eval()
         config = model.config.get_text_config()
@@ -34,24 +40,39 @@ class Policy(nn.Module):
         """The decoder without its LM head."""
         return self.model.base_model
 
+    def trained_parameters(self) -> list[nn.Parameter]:
+        if self.adapter is not None:
+            return self.adapter.parameters()
+        return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
+    def reference(self) -> Policy:
+        """A frozen policy as this one was before training: a copy of its weights now, or its adapter's base."""
+        if self.adapter is not None:
+            return Policy(self.model, self.adapter.off(), self.autocast)
+        return copy.deepcopy(self).requires_grad_(False)
+
     def forward(self, sequences: Sequences, temperature: float) -> tuple[Tensor, Tensor]:
         """Logprobs and entropy, both [b, T] float32, of the reply tokens at a temperature; 0 in pads."""
         # The last token of the longest sequence predicts nothing that was sampled.
-        output = self.backbone(input_ids=sequences.input_ids[:, :-1], use_cache=False)
+        states = self.hidden_states(input_ids=sequences.input_ids[:, :-1], use_cache=False)
         mask = sequences.reply_mask
-        hidden = hidden_before_replies(output.last_hidden_state, sequences)
         head = self.model.get_output_embeddings()
-        logprobs, entropy = token_logprobs(
-            hidden,
-            head.weight,
-            sequences.reply_ids[mask],
-            temperature=temperature,
-            bias=head.bias,
-            softcap=self.softcap,
-            logit_scale=self.logit_scale,
-        )
+        with compute_type(states.device, self.autocast):
+            logprobs, entropy = token_logprobs(
+                hidden_before_replies(states, sequences),
+                head.weight,
+                sequences.reply_ids[mask],
+                temperature=temperature,
+                bias=head.bias,
+                softcap=self.softcap,
+                logit_scale=self.logit_scale,
+            )
         empty = torch.zeros(mask.shape, dtype=logprobs.dtype, device=mask.device)
         return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
+
+    def hidden_states(self, **inputs: Any) -> Tensor:
+        """[b, L, H], the last hidden states of `input_ids` [b, L], for the LM head."""
+        return last_hidden_states(self.backbone, self.adapter, self.autocast, **inputs)
 
     @torch.no_grad()
     def _refuse_unknown_head(self) -> None:
@@ -68,7 +89,8 @@ class Policy(nn.Module):
     def next_token_logits(self, hidden: Tensor) -> Tensor:
         """[b, V] float32 logits from the last hidden states [b, H], for the sampler."""
         head = self.model.get_output_embeddings()
-        return logits_from_hidden(hidden, head.weight, head.bias, self.softcap, self.logit_scale).float()
+        with compute_type(hidden.device, self.autocast):
+            return logits_from_hidden(hidden, head.weight, head.bias, self.softcap, self.logit_scale).float()
 
 
 def hidden_before_replies(hidden: Tensor, sequences: Sequences) -> Tensor:

@@ -106,14 +106,14 @@ class LocalSampler:
     def _last_hidden(self, decoding: _Decoding, ids: Tensor) -> Tensor:
         """Appends ids [b, n] to the cache; returns the hidden states [b, H] at the last of them."""
         positions = (decoding.attention_mask.cumsum(1) - 1).clamp(min=0)
-        output = self.policy.backbone(
+        hidden = self.policy.hidden_states(
             input_ids=ids,
             attention_mask=decoding.attention_mask,
             position_ids=positions[:, -ids.shape[1] :],
             use_cache=True,
             **{self._cache_argument: decoding.cache},
         )
-        return output.last_hidden_state[:, -1]
+        return hidden[:, -1]
 
     def _to_rollouts(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +13,8 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import Config
 from taut.models.critic import Critic
-from taut.models.load import save_model
 from taut.models.policy import Policy
+from taut.models.save import save_critic, save_policy
 from taut.objective.value import ValueNormalizer
 from taut.training.batch import pad_width, sequence_lengths, sequences_of
 from taut.training.micro_batch import micro_batches
@@ -36,11 +35,11 @@ class Learner(Protocol):
         ...
 
     def weights(self) -> Mapping[str, Tensor]:
-        """The policy's weights, by name."""
+        """The policy's weights, by name; an adapter's apart from its base's."""
         ...
 
     def save(self, folder: Path) -> None:
-        """Writes the policy as a transformers folder, and the critic beside it."""
+        """Writes the policy as a transformers folder, and the critic into `critic` within it."""
         ...
 
 
@@ -57,11 +56,11 @@ class LocalLearner:
         self.device = str(next(policy.parameters()).device)
         self.reference = None
         if config.kl.placement != "none":
-            self.reference = copy.deepcopy(policy).requires_grad_(False)
+            self.reference = policy.reference()
         rates = config.optimizer.learning_rate, config.critic.learning_rate
-        self.policy_optimizer = make_optimizer(policy.parameters(), config.optimizer, rates[0])
+        self.policy_optimizer = make_optimizer(policy.trained_parameters(), config.optimizer, rates[0])
         self.critic_optimizer = (
-            make_optimizer(critic.parameters(), config.optimizer, rates[1]) if critic else None
+            make_optimizer(critic.trained_parameters(), config.optimizer, rates[1]) if critic else None
         )
         self.value_normalizer = ValueNormalizer() if critic and config.critic.normalize_values else None
 
@@ -120,9 +119,10 @@ class LocalLearner:
         return self.policy.model.state_dict()
 
     def save(self, folder: Path) -> None:
-        save_model(self.policy.model, self.tokenizer, folder)
+        save_policy(self.policy, self.tokenizer, folder)
         if self.critic is not None:
-            torch.save(self.critic.state_dict(), folder / "critic.pt")
+            scale = self.value_normalizer or ValueNormalizer()
+            save_critic(self.critic, folder / "critic", scale.mean, scale.std)
 
     def _start_batch(self, batch: Batch, schedule: Schedule) -> None:
         factor = learning_rate_factor(schedule.step, self.config.run.steps, self.config.optimizer)

@@ -18,9 +18,8 @@ class NonFiniteError(ArithmeticError):
 def make_optimizer(
     parameters: Iterable[nn.Parameter], config: OptimizerConfig, learning_rate: float
 ) -> torch.optim.AdamW:
-    trained = [p for p in parameters if p.requires_grad]
     betas = (config.beta1, config.beta2)
-    return torch.optim.AdamW(trained, lr=learning_rate, betas=betas, weight_decay=config.weight_decay)
+    return torch.optim.AdamW(parameters, lr=learning_rate, betas=betas, weight_decay=config.weight_decay)
 
 
 def learning_rate_factor(step: int, steps: int, config: OptimizerConfig) -> float:

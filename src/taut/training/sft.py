@@ -40,7 +40,7 @@ def fine_tune(
     `draw(step)` gives the examples of a step (from 1), `on_step(step, loss)` hears of it.
     Raises NonFiniteError before the weights are touched where a loss or gradient is not finite.
     """
-    parameters = [p for p in policy.parameters() if p.requires_grad]
+    parameters = policy.trained_parameters()
     optimizer = make_optimizer(parameters, optimizer_config, optimizer_config.learning_rate)
     for step in range(1, steps + 1):
         factor = learning_rate_factor(step, steps, optimizer_config)

@@ -47,7 +47,9 @@ def policy_step(
     too_far = algorithm.target_kl is not None and kl > algorithm.target_kl
     step.applied = optimizer is not None and not too_far
     if optimizer is not None and step.applied:
-        step.scalars["grad/norm"] = clip_gradients(list(policy.parameters()), config.optimizer.max_grad_norm)
+        step.scalars["grad/norm"] = clip_gradients(
+            policy.trained_parameters(), config.optimizer.max_grad_norm
+        )
         optimizer.step()
     policy.zero_grad()
     return step
@@ -121,7 +123,7 @@ def critic_step(
         loss.backward()
         loss_sum += loss.item()
         clipped += int(result.clipped.sum())
-    norm = clip_gradients(list(critic.parameters()), config.optimizer.max_grad_norm)
+    norm = clip_gradients(critic.trained_parameters(), config.optimizer.max_grad_norm)
     optimizer.step()
     optimizer.zero_grad()
     return {"value/loss": loss_sum, "value/clipped": clipped / count, "grad/critic_norm": norm}

@@ -1,0 +1,68 @@
+"""From a config to the models of a run: policy, adapter, critic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from taut.config import Config, LoraConfig, ModelConfig
+from taut.models.adapter import add_adapter
+from taut.models.critic import Critic
+from taut.models.decoder import enable_recomputation
+from taut.models.load import check_is_model, load_backbone, load_model
+from taut.models.policy import Policy
+from taut.models.save import load_value_head
+from taut.store import RunWriter
+
+
+def policy_from(path: str, config: ModelConfig) -> Policy:
+    """The model at `path`, loaded and computed as the config says, with no adapter yet."""
+    model = load_model(path, config.gguf_file, _dtype(config), config.attention, config.trust_remote_code)
+    if config.gradient_checkpointing:
+        enable_recomputation(model)
+    return Policy(model, autocast=config.dtype == "bfloat16")
+
+
+def with_adapter(policy: Policy, config: LoraConfig) -> Policy:
+    """The policy as it is, or with its weights frozen and an adapter on them, as `lora.rank` says."""
+    if config.rank == 0:
+        return policy
+    return Policy(policy.model, add_adapter(policy.model, config), policy.autocast)
+
+
+def policy_and_critic(policy: Policy, config: Config) -> tuple[Policy, Critic | None]:
+    """Adds the config's adapters to a policy that has none, and makes the critic, which may be one of them."""
+    if config.algorithm.advantage != "gae":
+        return with_adapter(policy, config.lora), None
+    if config.critic.shared:
+        policy = with_adapter(policy, config.lora)
+        return policy, Critic.on_base_of(policy)
+    critic = Critic.from_policy(policy) if config.critic.path is None else critic_from(config)
+    return with_adapter(policy, config.lora), critic.to(next(policy.parameters()).device)
+
+
+def critic_from(config: Config) -> Critic:
+    """The critic at `critic.path`, with its value head if it was saved as a critic."""
+    path, model = str(config.critic.path), config.model
+    check_is_model(path, None)
+    backbone = load_backbone(path, _dtype(model), model.attention, model.trust_remote_code)
+    if model.gradient_checkpointing:
+        enable_recomputation(backbone)
+    critic = Critic(backbone, autocast=model.dtype == "bfloat16")
+    load_value_head(critic, Path(path))
+    return critic
+
+
+def tell_of_dtype(store: RunWriter, config: Config) -> None:
+    """bfloat16 keeps 8 bits of each weight: a step below 1/256 of it rounds to nothing."""
+    if config.model.dtype == "bfloat16-weights" and config.lora.rank == 0:
+        message = (
+            f"model.dtype = bfloat16-weights: steps of optimizer.learning_rate = {config.optimizer.learning_rate:g} "
+            "are lost to rounding in most weights; with model.dtype = bfloat16 they are not"
+        )
+        store.event("model", "dtype", message, "warning")
+
+
+def _dtype(config: ModelConfig) -> torch.dtype:
+    return torch.bfloat16 if config.dtype == "bfloat16-weights" else torch.float32

@@ -1,0 +1,61 @@
+"""One pass of a decoder: its adapter made active, its compute type, layers computed again in the backward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from taut.models.adapter import Adapter
+
+
+def last_hidden_states(decoder: nn.Module, adapter: Adapter | None, autocast: bool, **inputs: Any) -> Tensor:
+    """[b, L, H] from `input_ids` [b, L] and whatever else the decoder takes.
+
+    `autocast` computes in bfloat16 from weights that stay as they are. Where adapters share the decoder, the
+    backward pass must end before another adapter's pass begins: what is recomputed then runs the active one.
+    """
+    if adapter is not None:
+        adapter.activate()
+    for layer in recomputed_layers(decoder):
+        layer.training = torch.is_grad_enabled()
+    with compute_type(inputs["input_ids"].device, autocast):
+        return decoder(**inputs).last_hidden_state
+
+
+def compute_type(device: torch.device, autocast: bool) -> torch.autocast:
+    return torch.autocast(device.type, torch.bfloat16, enabled=autocast)
+
+
+def enable_recomputation(model: Any) -> None:
+    """Keeps each layer's input alone and computes the rest again in the backward pass (gradient checkpointing).
+
+    transformers does so in train mode only, which also turns dropout on. So the layers alone will be put into it, for
+    passes with a gradient; what is inside them stays in eval mode, and the layers' own dropout is set to 0 here.
+    Raises ValueError where the family cannot.
+    """
+    if model.supports_gradient_checkpointing:
+        # The second is its name before transformers 5.24.
+        enable = (
+            getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+        )
+        enable({"use_reentrant": False})
+    layers = recomputed_layers(model)
+    if not layers:
+        raise ValueError(
+            f"{type(model).__name__} has no layers that can be recomputed: set model.gradient_checkpointing to false"
+        )
+    for layer in layers:
+        for name, value in vars(layer).items():
+            if "drop" in name and isinstance(value, float):
+                setattr(layer, name, 0.0)
+
+
+def recomputed_layers(model: nn.Module) -> list[nn.Module]:
+    return [
+        module
+        for module in model.modules()
+        if isinstance(module, GradientCheckpointingLayer) and module.gradient_checkpointing
+    ]

@@ -1,0 +1,153 @@
+"""Real models in a run: adapters, compute types, recomputed layers, critics that are kept."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoModelForCausalLM
+
+from taut.config import SFTConfig, resolve
+from taut.launch import models
+from taut.launch.data import tokenizer_for
+from taut.launch.local import train
+from taut.launch.sft import fine_tune_model
+from taut.launch.use import config_of_run, evaluate_model
+from taut.models import load
+from taut.models.save import save_model
+from taut.models.tiny import character_tokenizer
+from taut.tasks.adder import CHARACTERS, END
+
+
+@pytest.fixture(params=["GPT2", "Llama"])
+def real(own, request, make_model, tmp_path):
+    """The settings of `own` with a model of a real family."""
+    model = make_model(request.param, vocab_size=len(CHARACTERS), eos_token_id=12)
+    save_model(model, character_tokenizer(CHARACTERS, END), tmp_path / "real")
+    (tmp_path / "varied.py").write_text(
+        "def score(prompts, completions, **columns):\n    return [sum(map(ord, c)) % 7.0 for c in completions]\n"
+    )
+    return {
+        **own,
+        "model.path": str(tmp_path / "real"),
+        "reward": f"{tmp_path / 'varied.py'}:score",
+        "algorithm.preset": "ppo",
+    }
+
+
+def run_with(settings, **changes):
+    return train(resolve({**settings, **{k.replace("__", "."): v for k, v in changes.items()}})[0])
+
+
+def is_sound(run):
+    rows = run.scalars()
+    assert run.status == "finished"
+    assert all(math.isfinite(value) for row in rows for value in row.values())
+    assert rows[1]["clip/epoch_1"] == 0
+    assert rows[1]["kl/ref_k1"] == 0, "before the first update the policy is its reference"
+    assert rows[2]["kl/ref_k1"] != 0
+    return run.directory / "checkpoints" / "step_000002"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_lora_trains_end_to_end_with_a_critic_of_its_own_or_shared(real, shared):
+    run = run_with(real, lora__rank=4, critic__shared=shared, critic__learning_rate=1e-3)
+    folder = is_sound(run)
+    assert run.scalars()[1]["mismatch/max"] < 1e-4
+    assert (folder / "adapters" / "policy" / "adapter_model.safetensors").is_file()
+    assert (folder / "critic" / "adapters" / "critic").is_dir() == shared
+    base = AutoModelForCausalLM.from_pretrained(real["model.path"]).state_dict()
+    merged = AutoModelForCausalLM.from_pretrained(folder).state_dict()
+    assert base.keys() == merged.keys()
+    assert any(not torch.equal(base[name], merged[name]) for name in base)
+    assert not list(folder.rglob("*.pt")), "no pickles"
+    greedy = evaluate_model(config_of_run(run))["eval/greedy"]
+    assert greedy == pytest.approx(run.scalars()[2]["eval/greedy"])
+
+
+def test_a_saved_critic_is_loaded_back_with_its_head(real, tmp_path):
+    settings = {**real, "critic.normalize_values": True, "critic.learning_rate": 1e-2}
+    folder = is_sound(run_with(settings, run__name="first")) / "critic"
+    assert AutoModel.from_pretrained(folder).config.model_type in ("gpt2", "llama")
+    config = resolve({**settings, "critic.path": str(folder)})[0]
+    critic = models.critic_from(config)
+    head = load_file(folder / "value_head.safetensors")
+    assert torch.equal(critic.head.weight, head["weight"])
+    assert head["weight"].abs().max() > 0
+    second = run_with(settings, run__name="second", critic__path=str(folder))
+    assert second.replies(1)[0].values.any(), "a critic that starts from nothing says 0"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "bfloat16-weights"])
+@pytest.mark.parametrize("rank", [0, 4])
+def test_bfloat16_trains(real, dtype, rank):
+    changes = {"model__dtype": dtype, "lora__rank": rank, "model__gradient_checkpointing": True}
+    run = run_with(real, optimizer__learning_rate=1e-2, **changes)
+    folder = is_sound(run)
+    warned = any("lost to rounding" in event["message"] for event in run.events())
+    assert warned == (dtype == "bfloat16-weights" and rank == 0)
+    saved = load_file(folder / "model.safetensors")
+    expected = torch.bfloat16 if dtype == "bfloat16-weights" else torch.float32
+    assert {tensor.dtype for tensor in saved.values()} == {expected}
+
+
+def test_recomputed_layers_give_the_same_run(real):
+    runs = [
+        run_with(real, run__name=f"recompute-{on}", model__gradient_checkpointing=on) for on in (False, True)
+    ]
+    for name in ("clip/binding", "kl/ref_k1", "value/loss", "reward/mean"):
+        a, b = (run.scalars()[2][name] for run in runs)
+        assert a == pytest.approx(b, rel=1e-4), name
+
+
+def test_an_attention_implementation_is_used(real, monkeypatch):
+    config = resolve({**real, "model.attention": "eager"})[0]
+    policy = models.policy_from(config.model.path, config.model)
+    assert policy.model.config._attn_implementation == "eager"
+
+
+def test_an_attention_that_is_not_installed_is_an_error_that_names_it(real):
+    config = resolve({**real, "model.attention": "flash_attention_2"})[0]
+    with pytest.raises(ValueError, match=r"(?i)flash.?attention"):
+        models.policy_from(config.model.path, config.model)
+
+
+def test_code_that_comes_with_a_model_is_not_run_unless_asked(real, monkeypatch):
+    seen = []
+    for name in ("AutoModelForCausalLM", "AutoTokenizer", "AutoModel"):
+        real_class = getattr(load, name)
+
+        class Recording:
+            @staticmethod
+            def from_pretrained(*args, trust_remote_code, real_class=real_class, **kwargs):
+                seen.append(trust_remote_code)
+                return real_class.from_pretrained(*args, **kwargs)
+
+        monkeypatch.setattr(load, name, Recording)
+    for trusted in (False, True):
+        config = resolve({**real, "model.trust_remote_code": trusted, "critic.path": real["model.path"]})[0]
+        tokenizer_for(config.model)
+        models.policy_from(config.model.path, config.model)
+        models.critic_from(config)
+    assert seen == [False] * 3 + [True] * 3
+
+
+def test_fine_tuning_with_lora_saves_a_merged_model(real, tmp_path):
+    (tmp_path / "pairs.jsonl").write_text('{"prompt": "1+1=", "completion": "2"}\n')
+    settings = {
+        "run.steps": 3,
+        "run.threads": 1,
+        "model.path": real["model.path"],
+        "data.path": str(tmp_path / "pairs.jsonl"),
+        "sft.output": str(tmp_path / "tuned"),
+        "sft.batch_size": 2,
+        "optimizer.learning_rate": 1e-2,
+        "lora.rank": 2,
+    }
+    folder = fine_tune_model(resolve(settings, kind=SFTConfig)[0])
+    before = AutoModelForCausalLM.from_pretrained(real["model.path"]).state_dict()
+    after = AutoModelForCausalLM.from_pretrained(folder).state_dict()
+    assert before.keys() == after.keys()
+    assert any(not torch.equal(before[name], after[name]) for name in before)
