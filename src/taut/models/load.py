@@ -131,7 +131,7 @@ def _as_ordinary_model(model: Any) -> Any:
     config = copy.deepcopy(model.config)
     if hasattr(config, "quantization_config"):
         del config.quantization_config
-    ordinary = type(model)(config)
+    ordinary = type(model)(config).to(model.dtype)
     ordinary.load_state_dict(model.state_dict())
     ordinary.generation_config = model.generation_config
     return ordinary
