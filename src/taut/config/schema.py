@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from taut.config.presets import WORLD, fill_in_run, fill_in_sft
+from taut.config.values import Count, NonNegative, Positive, PositiveInt, Section, Share, Text
 
 AdvantageName = Literal[
     "gae", "batch-mean", "group-mean", "group-standardized", "leave-one-out", "global-normalized", "reward"
@@ -19,20 +20,6 @@ PresetName = Literal[
     "ppo", "ppo-batch-mean", "grpo", "rloo", "dr-grpo", "dapo", "gspo", "cispo", "reinforce++"
 ]
 KLEstimatorName = Literal["k1", "k2", "k3", "k3-straight-through", "k3-weighted"]
-
-Text = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
-"""A name or path; one of digits alone reads as a number in YAML and is meant as text."""
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-PositiveInt = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
-
-
-class Section(BaseModel):
-    """Unknown keys are errors, `true` is no number and 5.0 no count, and values are final."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class RunConfig(Section):
