@@ -114,7 +114,11 @@ def test_files_are_under_300_lines_and_functions_under_60():
 
 
 @pytest.mark.parametrize(
-    "library", ["matplotlib", "pyarrow", "tensorboard", "gguf", "datasets", "reasoning_gym", "peft"]
+    "library",
+    [
+        *("matplotlib", "pyarrow", "tensorboard", "gguf", "datasets", "reasoning_gym", "peft"),
+        *("cloudpickle", "math_verify", "httpx"),
+    ],
 )
 def test_one_file_alone_names_each_heavy_library(library):
     users = [

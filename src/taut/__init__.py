@@ -7,11 +7,17 @@ if TYPE_CHECKING:
     from taut.config import Config
     from taut.launch.local import train
     from taut.store import Run
+    from taut.tasks.judge import Judge
 
 __version__ = "0.1.0"
-__all__ = ["Config", "Run", "train"]
+__all__ = ["Config", "Judge", "Run", "train"]
 
-_HOMES = {"Config": "taut.config", "Run": "taut.store", "train": "taut.launch.local"}
+_HOMES = {
+    "Config": "taut.config",
+    "Judge": "taut.tasks.judge",
+    "Run": "taut.store",
+    "train": "taut.launch.local",
+}
 """Imported when asked for: `taut --help` must wait for none of them, least of all for torch."""
 
 

@@ -182,3 +182,10 @@ def test_a_reply_on_which_a_function_failed_is_stored_and_trains_nothing(own, tm
     assert all((reply.advantages == 0).all() for reply in failed)
     assert {reply.failures["score"] for reply in failed} == {"raised AssertionError: a one"}
     assert run.series("reward/score/failed")[1][0] == len(failed) == run.series("reply/excluded")[1][0]
+
+
+def test_verifiers_go_by_name_and_add_up(own):
+    run = run_with(own, reward="numeric + 0*exact-match + 0.5*think-format")
+    reply = run.replies(2)[0]
+    assert reply.terms.keys() == {"numeric", "exact-match", "think-format"}
+    assert reply.reward == reply.terms["numeric"] + 0.5 * reply.terms["think-format"]

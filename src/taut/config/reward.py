@@ -6,8 +6,8 @@ import difflib
 import re
 from typing import NamedTuple
 
-VERIFIERS = ("exact-match",)
-"""What can be named alone."""
+VERIFIERS = ("exact-match", "numeric", "choice", "math", "think-format")
+"""What can be named alone; `tasks/verifiers.py` says what each does."""
 
 _TERM = re.compile(r"(?:([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*\*\s*)?(\S.*)", re.DOTALL)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import cloudpickle
 
 from taut.config import Config
-from taut.config.reward import reward_terms
+from taut.config.reward import VERIFIERS, reward_terms
 from taut.tasks.rewards.contract import RewardFunction
 from taut.tasks.rewards.function import Care, FunctionScorer
 from taut.tasks.scorer import ExactMatch, Scorer, Term, WeightedSum, WithLengthPenalty
@@ -67,6 +67,8 @@ def _of_functions(config: Config, on_wait: OnWait, reward: Reward) -> Scorer:
 def _scorer(name: str, reference: str, config: Config, on_wait: OnWait) -> Scorer:
     if reference == "exact-match":
         return ExactMatch()
+    if reference in VERIFIERS:
+        reference = f"taut.tasks.verifiers:{reference.replace('-', '_')}"
     return _in_process(name, reference, config, on_wait)
 
 
