@@ -8,12 +8,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from taut import Config, train
 from taut.config import PRESETS, check, leaf_fields, read_yaml, resolve
 from taut.config.resolve import flatten
+from taut.tasks.rewards.function import FunctionScorer
+from taut.types import Prompt, Rollout
 
 ROOT = Path(__file__).parents[1]
 FAMILIES = {
@@ -157,6 +160,27 @@ def test_links_lead_somewhere(page: str) -> None:
             assert anchor in {
                 re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
             }
+
+
+def test_the_reward_functions_of_the_page_work_as_they_stand(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "train(" not in block]
+    file = tmp_path / "rewards.py"
+    file.write_text("\n".join(blocks), encoding="utf-8")
+    replies = [
+        Rollout(Prompt(0, "1+1=", (1,), {"answer": "2"}), i, (1,), text, np.zeros(1, np.float32), "stop")
+        for i, text in enumerate(("2", "3"))
+    ]
+    for name, logged in (
+        ("score", {"score/share_right": 0.5}),
+        ("compute_score", {"compute_score/characters": 1}),
+    ):
+        scorer = FunctionScorer(name, f"{file}:{name}")
+        scorer.check([reply.prompt for reply in replies])
+        scores = scorer.score(replies)
+        assert [score.reward for score in scores] == [1.0, 0.0]
+        assert scores[0].logged == logged
+    assert callable(load(file).helpful)
 
 
 def load(path: Path) -> ModuleType:

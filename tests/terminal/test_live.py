@@ -119,3 +119,18 @@ def test_summary_at_the_end(make_console, made_up_run):
     assert "0.200" in page  # the mean of the rewards 0.1, 0.2 and 0.3
     assert "in its useful range" in page
     assert "taut show [red]made-up" in page
+
+
+def test_a_wait_in_the_middle_is_shown_beside_the_metrics_until_it_is_over(make_console):
+    view = LiveView(config(), make_console())
+    view.observe(1, METRICS)
+    view.wait("waiting for the reward function judge", 7, 60)
+    page = drawn(view)
+    assert "waiting for the reward function judge" in page
+    assert "7/60" in page
+    assert "step 1/40" in page
+    view = LiveView(config(), make_console())
+    view.observe(1, METRICS)
+    view.wait("waiting for the reward function judge", 7, 60)
+    view.wait("waiting for the reward function judge", 60, 60)
+    assert "waiting" not in drawn(view)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 from taut.types import Prompt, Rollout, Score
+
+Result = TypeVar("Result")
 
 
 class Scorer(Protocol):
@@ -64,9 +67,8 @@ class WeightedSum:
             term.scorer.check(prompts)
 
     def score(self, rollouts: Sequence[Rollout], step: int) -> list[Score]:
-        with ThreadPoolExecutor(len(self.terms)) as pool:
-            columns = pool.map(lambda term: term.scorer.score(rollouts, step), self.terms)
-            return [self._total(scores) for scores in zip(*columns, strict=True)]
+        columns = in_parallel([partial(term.scorer.score, rollouts, step) for term in self.terms])
+        return [self._total(scores) for scores in zip(*columns, strict=True)]
 
     def _total(self, scores: Sequence[Score]) -> Score:
         own = list(zip(self.terms, scores, strict=True))
@@ -79,6 +81,14 @@ class WeightedSum:
             logged={name: value for score in scores for name, value in score.logged.items()},
             extra={name: value for score in scores for name, value in score.extra.items()},
         )
+
+
+def in_parallel(work: Sequence[Callable[[], Result]]) -> list[Result]:
+    """The results, in order. A single piece is done in the caller's thread, where an interrupt reaches it."""
+    if len(work) == 1:
+        return [work[0]()]
+    with ThreadPoolExecutor(len(work)) as pool:
+        return [future.result() for future in [pool.submit(piece) for piece in work]]
 
 
 class WithLengthPenalty:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from taut.tasks.rewards.contract import Call
 from taut.tasks.rewards.worker import FailedError, LostError, OnWait, Worker
+from taut.tasks.scorer import in_parallel
 from taut.types import Prompt, Rollout, Score
 
 OnFailure = Literal["exclude", "retry", "stop"]
@@ -66,9 +67,9 @@ class FunctionScorer:
         call = _call_of(rollouts, step, self.max_steps)
         share = math.ceil(len(call) / len(self._workers))
         parts = [call.rows(start, start + share) for start in range(0, len(call), share)]
-        with ThreadPoolExecutor(len(self._workers)) as pool:
-            answers = pool.map(self._score, self._workers[: len(parts)], parts)
-            scores = [score for answer in answers for score in answer]
+        pieces = zip(self._workers, parts, strict=False)  # a small batch has fewer parts
+        answers = in_parallel([partial(self._score, worker, part) for worker, part in pieces])
+        scores = [score for answer in answers for score in answer]
         failed = [row for row, score in enumerate(scores) if score.failures]
         if failed and (self.care.on_failure == "stop" or len(failed) == len(scores)):
             raise ValueError(
