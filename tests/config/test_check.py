@@ -48,6 +48,10 @@ CONTRADICTIONS = [
         "k3-weighted differs from k3 only in its gradient",
     ),
     ({"kl.placement": "reward", "kl.estimator": "k3-straight-through"}, "use k1, k2 or k3"),
+    (
+        {"kl.controller": "adaptive", "kl.placement": "reward", "kl.horizon": 10},
+        r"kl\.horizon = 10 is less than the 64 replies of a batch.*set it to 64 or more",
+    ),
     ({"kl.controller": "adaptive"}, r"no KL to steer: set kl\.placement to reward or loss"),
     (
         {"kl.controller": "adaptive", "kl.placement": "reward", "kl.coefficient": 0.0},

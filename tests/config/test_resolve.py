@@ -285,3 +285,25 @@ def test_a_file_that_cannot_be_read_is_named(file, content, message):
 def test_a_missing_file_is_named():
     with pytest.raises(ValueError, match=r"config file nowhere\.yaml does not exist"):
         read_yaml("nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("010", "010"), ("1:30", "1:30"), ("0x10", "0x10"), ("12", 12), ("-3", -3), ("1e-6", 1e-6)],
+)
+def test_a_flag_is_read_as_yaml_1_2_reads_it(text, value):
+    assert parse_flags(["--a.b", text]) == {"a.b": value}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"beta": 0.1, "kl_coef": 0.2}, "beta and kl_coef place the same KL differently"),
+        ({"optimizer": {"beta": 0.9}}, "unknown key optimizer.beta; did you mean optimizer.beta"),
+        ({"run.seed": 2**32}, "run.seed = 4294967296"),
+        ({"run.name": 1000.0}, "run.name = 1000.0"),
+    ],
+)
+def test_what_could_be_meant_in_two_ways_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        resolve(settings)

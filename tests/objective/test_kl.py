@@ -142,6 +142,14 @@ def test_adaptive_controller_steers_to_its_target(kl, factor):
     assert controller.coefficient == pytest.approx(0.2 * factor)
 
 
+def test_a_batch_larger_than_the_horizon_is_refused_and_an_unmeasured_kl_changes_nothing():
+    controller = AdaptiveController(0.05, target=6.0, horizon=10)
+    with pytest.raises(ValueError, match="64 steps at once are more than the horizon of 10"):
+        controller.update(0.0, 64)  # 1 - 0.2 * 6.4 would turn β negative
+    controller.update(None, 10)
+    assert controller.coefficient == 0.05
+
+
 def test_controller_state_survives():
     controller, restored = (AdaptiveController(0.2, target=6.0, horizon=1000) for _ in range(2))
     controller.update(12.0, 100)

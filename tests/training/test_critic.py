@@ -5,6 +5,7 @@ import torch
 
 from taut.objective.reduce import masked_mean
 from taut.training.metrics import step_metrics
+from taut.training.optimizer import NonFiniteError
 
 
 def flat(module):
@@ -52,12 +53,15 @@ def test_warm_up_moves_the_critic_and_not_the_policy(make_config, make_learner, 
     learner = make_learner(config)
     for step in (1, 2):
         policy, critic = flat(learner.policy), flat(learner.critic)
-        _, _, trace = run_batch(learner, make_batch(), step)
+        batch, _, trace = run_batch(learner, make_batch(), step)
         assert torch.equal(flat(learner.policy), policy)
         assert not torch.equal(flat(learner.critic), critic)
         assert len(trace.steps) == 4
         assert not any(s.applied for s in trace.steps)
         assert trace.skipped == 0, "a warm-up is planned, nothing was skipped"
+        metrics = step_metrics(batch, trace, config)
+        assert "clip/binding" not in metrics, "where the policy takes no step nothing can be clipped"
+        assert not any(name.startswith(("clip/", "ratio/", "kl/old_k1")) for name in metrics)
     policy = flat(learner.policy)
     run_batch(learner, make_batch(), 3)
     assert not torch.equal(flat(learner.policy), policy)
@@ -102,3 +106,27 @@ def test_a_value_clip_of_zero_width_holds_the_critic(make_config, make_learner, 
     _, _, trace = run_batch(make_learner(config), make_batch())
     assert trace.steps[0].scalars["value/clipped"] == 0
     assert trace.steps[-1].scalars["value/clipped"] > 0.2
+
+
+def test_the_first_value_scale_is_no_move_to_clip(make_config, make_learner, make_batch, run_batch):
+    config = make_config(
+        algorithm__preset="ppo",
+        critic__normalize_values=True,
+        critic__value_clip=0.2,
+        critic__learning_rate=1e-3,
+    )
+    batch = make_batch()
+    batch.rewards = 3 + 0.3 * batch.rewards
+    _, _, trace = run_batch(make_learner(config), batch)
+    assert trace.steps[0].scalars["value/clipped"] == 0
+    assert trace.steps[0].scalars["grad/critic_norm"] > 0
+
+
+def test_a_critic_gone_bad_stops_the_policy_too(make_config, make_learner, make_batch, run_batch):
+    learner = make_learner(make_config(algorithm__preset="ppo"))
+    learner.critic.head.weight.register_hook(lambda g: g * float("nan"))
+    policy, critic = flat(learner.policy), flat(learner.critic)
+    with pytest.raises(NonFiniteError):
+        run_batch(learner, make_batch())
+    assert torch.equal(flat(learner.policy), policy)
+    assert torch.equal(flat(learner.critic), critic)

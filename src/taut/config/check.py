@@ -89,6 +89,12 @@ def _objective(config: Config) -> list[str]:
         )
     elif kl.controller == "adaptive" and kl.coefficient == 0:
         problems.append("kl.controller = adaptive scales kl.coefficient, and 0 stays 0: set it above 0")
+    replies = config.algorithm.prompts_per_step * config.algorithm.replies_per_prompt
+    if kl.controller == "adaptive" and kl.horizon < replies:
+        problems.append(
+            f"kl.horizon = {kl.horizon} is less than the {replies} replies of a batch, so that one step could turn "
+            f"kl.coefficient negative: set it to {replies} or more, far more for a steady one"
+        )
     return problems
 
 

@@ -143,6 +143,12 @@ ALIASES: dict[str, Any] = {
 }
 """TRL's spelling -> our key, or a function from the value to our keys."""
 
+ALIAS_SECTIONS = ("", "algorithm", "kl", "critic")
+"""Where those spellings are understood: at the top of a file, as TRL has them, or in the section they belong to."""
+
+KL_ALIASES = {"beta", "kl_coef"}
+"""Two words for the KL's weight, which in TRL put it into the loss and into the reward."""
+
 REFUSED: dict[str, str] = {
     "vf_coef": (
         "the critic has its own optimiser, so its loss needs no weight beside the policy's: set "

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from taut.config.presets import ALIASES, REFUSED
+from taut.config.presets import ALIAS_SECTIONS, ALIASES, KL_ALIASES, REFUSED
 from taut.config.schema import Config, SFTConfig
 
 AnyConfig = TypeVar("AnyConfig", Config, SFTConfig)
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which 1e-6 is a number, as in YAML 1.2, and a key that is set twice is an error."""
+    """YAML in which, as in YAML 1.2, 1e-6 is a number and 010 and 1:30 are none; a key set twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
@@ -28,6 +28,12 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+_INTEGER = "tag:yaml.org,2002:int"
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag != _INTEGER]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(_INTEGER, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")
 )
@@ -127,16 +133,22 @@ def _translate(flat: dict[str, Any], kind: type[BaseModel], notes: list[str]) ->
     known = dict(leaf_fields(kind))
     ours: dict[str, Any] = {}
     translated: dict[str, Any] = {}
+    seen: set[str] = set()
     for key, value in flat.items():
         name = key.rpartition(".")[2]
         if key in known:
             ours[key] = value
         elif name in REFUSED:
             raise ValueError(f"{key} is not a setting here: {REFUSED[name]}")
-        elif name in ALIASES and kind is Config:
+        elif name in ALIASES and key.rpartition(".")[0] in ALIAS_SECTIONS and kind is Config:
             alias = ALIASES[name]
             keys = {alias: value} if isinstance(alias, str) else alias(value)
             notes.append(f"{key} is written {', '.join(f'{k}: {_show(v)}' for k, v in keys.items())} here")
+            if name in KL_ALIASES and any(other in KL_ALIASES for other in seen):
+                raise ValueError(
+                    f"{' and '.join(sorted(KL_ALIASES))} place the same KL differently: give one of them"
+                )
+            seen.add(name)
             # `epsilon` sets both sides, so the one-sided spelling must come later.
             translated = {**translated, **keys} if isinstance(alias, str) else {**keys, **translated}
         else:

@@ -27,7 +27,7 @@ class RunConfig(Section):
     """Directory name under `run.root`; made from date and time when not given."""
     root: Text = "runs"
     """Directory that holds the run directories."""
-    seed: Count = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """Seed of the data order, the sampling noise and, in the built-in world, the model."""
     steps: PositiveInt = 100
     """Steps of the loop: batches sampled and trained on."""
@@ -201,7 +201,7 @@ class OptimizerConfig(Section):
     learning_rate: Positive = 1e-6
     """Step size of the policy's AdamW."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """Course of the learning rate after the warm-up, down to 0 at the last step."""
+    """Course of the learning rate after the warm-up; it would reach 0 one step after the last."""
     warmup_steps: Count = 0
     """Steps over which the learning rate rises linearly."""
     beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9

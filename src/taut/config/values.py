@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-Text = Annotated[str, Field(strict=False, coerce_numbers_to_str=True)]
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 """A name or path; one of digits alone reads as a number in YAML and is meant as text."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]

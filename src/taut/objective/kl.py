@@ -75,7 +75,7 @@ class FixedController:
 
     coefficient: float
 
-    def update(self, kl: float, steps: int) -> None:
+    def update(self, kl: float | None, steps: int) -> None:
         pass
 
     def state_dict(self) -> dict[str, float]:
@@ -89,9 +89,10 @@ class FixedController:
 class AdaptiveController(FixedController):
     """Steers the KL to `target`: β ← β (1 + clip(KL / target - 1, ±0.2) · steps / horizon) (1909.08593).
 
-    `steps` counts replies, and `horizon` is how many of them may move β by at most a fifth. KL and target are
-    both per token, or both per reply: whichever the caller feeds. Raises ValueError unless target, horizon >
-    0.
+    `steps` counts replies, and `horizon` is how many of them may move β by at most a fifth: no fewer than come
+    at once, or one update would move it further, past 0 even. KL and target are both per token, or both per
+    reply: whichever the caller feeds; None, where nothing was measured, changes nothing. Raises ValueError unless
+    target, horizon > 0 and, in `update`, for more steps than the horizon.
     """
 
     target: float
@@ -101,6 +102,10 @@ class AdaptiveController(FixedController):
         if not (self.target > 0 and self.horizon > 0):
             raise ValueError(f"target and horizon must be above 0, got {self.target} and {self.horizon}")
 
-    def update(self, kl: float, steps: int) -> None:
+    def update(self, kl: float | None, steps: int) -> None:
+        if steps > self.horizon:
+            raise ValueError(f"{steps} steps at once are more than the horizon of {self.horizon}")
+        if kl is None:
+            return
         error = min(max(kl / self.target - 1, -0.2), 0.2)
         self.coefficient *= 1 + error * steps / self.horizon

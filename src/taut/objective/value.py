@@ -65,6 +65,11 @@ class ValueNormalizer:
         self._sum = self._square_sum = self._weight = 0.0
 
     @property
+    def started(self) -> bool:
+        """Whether an update has given it a scale."""
+        return self._weight > 0
+
+    @property
     def mean(self) -> float:
         return self._sum / self._weight if self._weight else 0.0
 
@@ -85,7 +90,7 @@ class ValueNormalizer:
         if mean is None:
             return
         spread = masked_mean((returns - mean).square(), mask) or 0.0
-        old_mean, old_std, first = self.mean, self.std, not self._weight
+        old_mean, old_std, first = self.mean, self.std, not self.started
         self._sum = self.decay * self._sum + (1 - self.decay) * mean
         self._square_sum = self.decay * self._square_sum + (1 - self.decay) * (spread + mean**2)
         self._weight = self.decay * self._weight + (1 - self.decay)

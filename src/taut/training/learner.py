@@ -18,8 +18,8 @@ from taut.models.save import save_critic, save_policy
 from taut.objective.value import ValueNormalizer
 from taut.training.batch import pad_width, sequence_lengths, sequences_of
 from taut.training.micro_batch import micro_batches
-from taut.training.optimizer import learning_rate_factor, make_optimizer, set_learning_rate
-from taut.training.update import critic_step, fill_unknown, policy_step, reset_moments
+from taut.training.optimizer import clip_gradients, learning_rate_factor, make_optimizer, set_learning_rate
+from taut.training.update import critic_gradient, fill_unknown, policy_gradient, reset_moments
 from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
 
@@ -92,7 +92,7 @@ class LocalLearner:
 
     def update(self, batch: Batch, schedule: Schedule) -> Trace:
         """Raises NonFiniteError before the weights are touched where a loss or gradient is not finite."""
-        self._start_batch(batch, schedule)
+        batch = self._start_batch(batch, schedule)
         assert batch.old_logprobs is not None
         assert batch.entropy is not None
         trace = Trace([], batch.old_logprobs.clone(), batch.entropy.clone())
@@ -124,37 +124,47 @@ class LocalLearner:
             scale = self.value_normalizer or ValueNormalizer()
             save_critic(self.critic, folder / "critic", scale.mean, scale.std)
 
-    def _start_batch(self, batch: Batch, schedule: Schedule) -> None:
+    def _start_batch(self, batch: Batch, schedule: Schedule) -> Batch:
+        """Sets learning rates, moments and the value scale; returns the batch with values on that scale."""
         factor = learning_rate_factor(schedule.step, self.config.run.steps, self.config.optimizer)
         set_learning_rate(self.policy_optimizer, self.config.optimizer.learning_rate * factor)
         if self.config.optimizer.reset == "batch":
             reset_moments(self.policy_optimizer)
         if self.critic_optimizer is not None:
             set_learning_rate(self.critic_optimizer, self.config.critic.learning_rate * factor)
-        if self.value_normalizer is not None:
-            assert self.critic is not None
-            assert batch.returns is not None
-            self.value_normalizer.update(batch.returns, batch.response_mask, self.critic.head)
+        return batch if self.value_normalizer is None else self._rescaled(batch, self.value_normalizer)
+
+    def _rescaled(self, batch: Batch, normalizer: ValueNormalizer) -> Batch:
+        assert self.critic is not None
+        assert batch.returns is not None
+        assert batch.values is not None
+        first = not normalizer.started
+        normalizer.update(batch.returns, batch.response_mask, self.critic.head)
+        # The first scale gives the head's output another meaning; a value clip must not take that for a move.
+        return replace(batch, values=normalizer.denormalize(batch.values)) if first else batch
 
     def _optimizer_step(
         self, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace
     ) -> OptimizerStep | None:
-        step = policy_step(
-            self.policy,
-            None if self._warming_up(schedule) else self.policy_optimizer,
-            batch,
-            rows,
-            trace,
-            self.config,
-            schedule,
-        )
-        if step is not None:
-            step.scalars["learning_rate"] = self.policy_optimizer.param_groups[0]["lr"]
-            if self.critic is not None:
-                assert self.critic_optimizer is not None
-                step.scalars |= critic_step(
-                    self.critic, self.critic_optimizer, self.value_normalizer, batch, rows, self.config
-                )
+        """All gradients first, then all steps: a number that is not finite stops both models or neither."""
+        step = policy_gradient(self.policy, batch, rows, trace, self.config, schedule)
+        if step is None:
+            return None
+        step.applied = step.applied and not self._warming_up(schedule)
+        step.scalars["learning_rate"] = self.policy_optimizer.param_groups[0]["lr"]
+        moving: list[tuple[str, Policy | Critic, torch.optim.Optimizer]] = []
+        if step.applied:
+            moving.append(("grad/norm", self.policy, self.policy_optimizer))
+        if self.critic is not None and self.critic_optimizer is not None:
+            step.scalars |= critic_gradient(self.critic, self.value_normalizer, batch, rows, self.config)
+            moving.append(("grad/critic_norm", self.critic, self.critic_optimizer))
+        for name, model, _ in moving:
+            step.scalars[name] = clip_gradients(model.trained_parameters(), self.config.optimizer.max_grad_norm)
+        for _, _, optimizer in moving:
+            optimizer.step()
+        self.policy.zero_grad()
+        if self.critic is not None:
+            self.critic.zero_grad()
         return step
 
     def _warming_up(self, schedule: Schedule) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -28,7 +29,7 @@ def step_metrics(batch: Batch, trace: Trace, config: Config) -> Metrics:
         **_reference_metrics(batch, trace, config),
         **_critic_metrics(batch),
         **_clip_metrics(trace),
-        **_optimizer_metrics(trace),
+        **_optimizer_metrics(batch, trace),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -84,19 +85,23 @@ def _reference_metrics(batch: Batch, trace: Trace, config: Config) -> _Found:
         return {}
     mask = batch.response_mask
     # The forms that differ in their gradient alone have k3's value.
-    name = "k3" if config.kl.estimator.startswith("k3") else config.kl.estimator
+    name: Literal["k1", "k2", "k3"] = "k3"
+    if config.kl.estimator == "k1" or config.kl.estimator == "k2":
+        name = config.kl.estimator
     kl = token_kl(trace.old_logprobs, batch.ref_logprobs, mask, name)
-    return {
-        f"kl/ref_{name}": masked_mean(kl, mask),
-        f"kl/ref_{name}_reply": reference_kl_per_reply(batch, trace),
-    }
+    return {f"kl/ref_{name}": masked_mean(kl, mask), f"kl/ref_{name}_reply": _mean_of_replies(kl, mask)}
 
 
-def reference_kl_per_reply(batch: Batch, trace: Trace) -> float:
-    """KL of the policy that was trained from to the reference, k1, in nats a reply."""
+def reference_kl_per_reply(batch: Batch, trace: Trace) -> float | None:
+    """KL of the policy that was trained from to the reference, k1, in nats a reply; None if no token trains."""
     assert batch.ref_logprobs is not None
-    kl = token_kl(trace.old_logprobs, batch.ref_logprobs, batch.response_mask, "k1")
-    return masked_mean(kl.sum(1), batch.response_mask.any(1)) or 0.0
+    mask = batch.response_mask
+    return _mean_of_replies(token_kl(trace.old_logprobs, batch.ref_logprobs, mask, "k1"), mask)
+
+
+def _mean_of_replies(x: Tensor, mask: Tensor) -> float | None:
+    """Sum over a reply's trained tokens, mean over the replies that have any."""
+    return masked_mean(masked(x, mask).sum(1), mask.any(1))
 
 
 def _critic_metrics(batch: Batch) -> _Found:
@@ -110,37 +115,51 @@ def _critic_metrics(batch: Batch) -> _Found:
 
 
 def _clip_metrics(trace: Trace) -> _Found:
-    """Shares over all tokens of all optimiser steps of the batch, and the clipped share of each epoch (from 1)."""
-    if not trace.steps:
+    """Shares over all tokens of all optimiser steps of the batch, and the clipped share of each epoch (from 1).
+
+    Absent where the policy took no step: while the critic warms up, nothing can be clipped.
+    """
+    taken = [step for step in trace.steps if step.applied]
+    if not taken:
         return {}
-    metrics: _Found = dict(clip_statistics(cat_clip_states([step.clip for step in trace.steps])))
-    for epoch in sorted({step.epoch for step in trace.steps}):
-        states = cat_clip_states([step.clip for step in trace.steps if step.epoch == epoch])
+    metrics: _Found = dict(clip_statistics(cat_clip_states([step.clip for step in taken])))
+    for epoch in sorted({step.epoch for step in taken}):
+        states = cat_clip_states([step.clip for step in taken if step.epoch == epoch])
         metrics[f"clip/epoch_{epoch + 1}"] = masked_mean(states.binding, states.mask)
     return metrics
 
 
-def _optimizer_metrics(trace: Trace) -> _Found:
-    """Means over the optimiser steps of what each of them logged, and the last KL from the old policy."""
+def _optimizer_metrics(batch: Batch, trace: Trace) -> _Found:
+    """What each optimiser step logged, averaged over them, and how far the batch moved the policy."""
     names = dict.fromkeys(name for step in trace.steps for name in step.scalars)
-    means = {name: _mean(s.scalars[name] for s in trace.steps if name in s.scalars) for name in names}
-    last = _last_kl(trace.steps, trace.old_logprobs)
-    steps = {
-        "update/steps": float(sum(s.applied for s in trace.steps)),
+    taken = sum(step.applied for step in trace.steps)
+    return {
+        **{name: _mean_of_steps(name, trace.steps) for name in names},
+        "kl/old_k1": _last_kl(batch, trace) if taken else None,
+        "update/steps": float(taken),
         "update/skipped": float(trace.skipped),
     }
-    return {**means, "kl/old_k1": last, **steps}
 
 
-def _last_kl(steps: Sequence[OptimizerStep], old_logprobs: Tensor) -> float | None:
-    """k1 over the tokens as last seen in the batch: as far as this batch moved the policy, short of its last step."""
-    if not steps:
-        return None
-    last_epoch = [step for step in steps if step.epoch == steps[-1].epoch]
-    states = cat_clip_states([step.clip for step in last_epoch])
-    rows = [row for step in last_epoch for row in step.rows]
-    ratio = log_ratio(torch.cat([step.logprobs for step in last_epoch]), old_logprobs[rows], states.mask)
-    return approximate_kl(ratio, states.mask, "k1")
+def _mean_of_steps(name: str, steps: Sequence[OptimizerStep]) -> float | None:
+    """A mean over tokens counts every token of the batch alike; a loss or a norm is one number a step."""
+    logged = [step for step in steps if name in step.scalars]
+    per_token = name in ("kl/old_k3", "value/loss", "value/clipped")
+    weights = [float(step.clip.mask.sum()) if per_token else 1.0 for step in logged]
+    total = sum(weights)
+    return (
+        sum(w * step.scalars[name] for w, step in zip(weights, logged, strict=True)) / total
+        if total
+        else None
+    )
+
+
+def _last_kl(batch: Batch, trace: Trace) -> float | None:
+    """k1 over the tokens as each was last seen in the batch, so short of the last optimiser step."""
+    seen = trace.old_logprobs.clone()
+    for step in trace.steps:
+        seen[step.rows] = step.logprobs
+    return approximate_kl(log_ratio(seen, trace.old_logprobs, batch.response_mask), batch.response_mask, "k1")
 
 
 def _mean(numbers: Iterable[float]) -> float | None:

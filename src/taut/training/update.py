@@ -1,4 +1,4 @@
-"""One optimiser step of the policy and one of the critic, each accumulated over micro-batches."""
+"""The gradients of one optimiser step, of the policy and of the critic, accumulated over micro-batches."""
 
 from __future__ import annotations
 
@@ -18,24 +18,17 @@ from taut.objective.value import ValueNormalizer, value_loss
 from taut.training.batch import pad_width, part_of, sequence_lengths, sequences_of
 from taut.training.loss import policy_loss
 from taut.training.micro_batch import micro_batches
-from taut.training.optimizer import NonFiniteError, clip_gradients
+from taut.training.optimizer import NonFiniteError
 from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
 
-def policy_step(
-    policy: Policy,
-    optimizer: torch.optim.Optimizer | None,
-    batch: Batch,
-    rows: Rows,
-    trace: Trace,
-    config: Config,
-    schedule: Schedule,
+def policy_gradient(
+    policy: Policy, batch: Batch, rows: Rows, trace: Trace, config: Config, schedule: Schedule
 ) -> OptimizerStep | None:
-    """Takes the clipped step on `rows`, and returns what was seen just before it; None if no token trains.
+    """Adds the gradient of the clipped loss on `rows`, and returns what was seen; None if no token trains.
 
     Rows of the trace's `old_logprobs` and `entropy` that are still NaN are filled in from this very forward pass:
-    their ratio is exactly 1. Without an optimiser (the critic warms up), or beyond the target KL, the gradients are
-    dropped and `applied` is False. Raises NonFiniteError before the weights are touched.
+    their ratio is exactly 1. `applied` is False beyond the target KL. Raises NonFiniteError.
     """
     algorithm, mask = config.algorithm, batch.response_mask[rows]
     count = denominator(mask, algorithm.loss_normalization, config.sampling.max_new_tokens)
@@ -44,14 +37,7 @@ def policy_step(
     step = _accumulate(policy, batch, rows, trace, config, schedule.kl_coefficient, count)
     ratio = log_ratio(step.logprobs, trace.old_logprobs[step.rows], step.clip.mask)
     kl = step.scalars["kl/old_k3"] = approximate_kl(ratio, step.clip.mask, "k3") or 0.0
-    too_far = algorithm.target_kl is not None and kl > algorithm.target_kl
-    step.applied = optimizer is not None and not too_far
-    if optimizer is not None and step.applied:
-        step.scalars["grad/norm"] = clip_gradients(
-            policy.trained_parameters(), config.optimizer.max_grad_norm
-        )
-        optimizer.step()
-    policy.zero_grad()
+    step.applied = algorithm.target_kl is None or kl <= algorithm.target_kl
     return step
 
 
@@ -90,22 +76,15 @@ def _on_cpu(clip: ClipState) -> ClipState:
     return ClipState(*(getattr(clip, field.name).cpu() for field in fields(clip)))
 
 
-def critic_step(
-    critic: Critic,
-    optimizer: torch.optim.Optimizer,
-    normalizer: ValueNormalizer | None,
-    batch: Batch,
-    rows: Rows,
-    config: Config,
+def critic_gradient(
+    critic: Critic, normalizer: ValueNormalizer | None, batch: Batch, rows: Rows, config: Config
 ) -> dict[str, float]:
-    """Fits the critic to the returns of `rows`; its loss is a mean over their trained tokens. Returns its scalars.
+    """Adds the gradient of the value loss, a mean over the trained tokens of `rows`. Returns its scalars.
 
-    Raises NonFiniteError before the weights are touched.
+    Raises NonFiniteError.
     """
     device = str(next(critic.parameters()).device)
     count = denominator(batch.response_mask[rows], "token")
-    if count == 0:
-        return {}
     loss_sum, clipped = 0.0, 0
     for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
         values, _ = critic(sequences_of(batch, micro_rows, device))
@@ -123,10 +102,7 @@ def critic_step(
         loss.backward()
         loss_sum += loss.item()
         clipped += int(result.clipped.sum())
-    norm = clip_gradients(critic.trained_parameters(), config.optimizer.max_grad_norm)
-    optimizer.step()
-    optimizer.zero_grad()
-    return {"value/loss": loss_sum, "value/clipped": clipped / count, "grad/critic_norm": norm}
+    return {"value/loss": loss_sum, "value/clipped": clipped / count}
 
 
 def fill_unknown(whole: Tensor, rows: Rows, seen: Tensor) -> None:
@@ -146,7 +122,7 @@ def where_not_finite(batch: Batch, rows: Rows, *tensors: Tensor) -> str:
     prompt = batch.rollouts[row].prompt
     return (
         f"token {token} of reply {row} (prompt {prompt.index}: {prompt.text[-60:]!r}) is not finite; "
-        "stopped before the step: the weights are untouched"
+        "stopped before this optimiser step"
     )
 
 
