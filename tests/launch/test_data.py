@@ -217,3 +217,13 @@ def test_tasks_of_reasoning_gym_train_by_name(own, tmp_path):
     assert run.status == "finished"
     assert all(0 <= reply.reward <= 1 for reply in run.replies(2))
     assert len(load(settings).held_out) == 2
+
+
+def test_the_worlds_model_may_be_scored_on_other_prompts(own):
+    world = {"data.path": "careless-adder", "data.eval_path": own["data.eval_path"]}
+    prompts = load({**own, **world})
+    assert len(prompts.training) == 80
+    assert [prompt.text for prompt in prompts.held_out] == ["0+0=", "0+1=", "0+2="]
+    assert len(load({**own, **world, "data.eval_path": None}).held_out) == 200
+    with pytest.raises(ValueError, match=r"nofile\.jsonl does not exist"):
+        load({**own, **world, "data.eval_path": "nofile.jsonl"})

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from taut.tasks.scorer import ExactMatch, Term, WeightedSum, WithLengthPenalty, overlong_penalty
+from taut.tasks.scorer import ExactMatch, Term, WeightedSum
 from taut.types import Prompt, Rollout, Score
 
 
@@ -47,23 +47,6 @@ def test_exact_match_needs_an_answer_and_names_the_columns_there_are(columns):
     ExactMatch().check([GOOD.prompt])
     with pytest.raises(ValueError, match=r"needs a column 'answer'; row 6 .*solution"):
         ExactMatch().check([GOOD.prompt, rollout(index=5, **columns).prompt])
-
-
-@pytest.mark.parametrize(
-    ("length", "penalty"),
-    [(1, 0.0), (80, 0.0), (81, -0.05), (90, -0.5), (99, -0.95), (100, -1.0), (101, -1.0)],
-)
-def test_overlong_penalty_is_dapos_equation_13(length, penalty):
-    assert overlong_penalty(length, max_new_tokens=100, buffer=20) == pytest.approx(penalty)
-
-
-def test_the_length_penalty_adds_to_another_scorers_reward_and_tells_both_terms():
-    scorer = WithLengthPenalty(ExactMatch(), max_new_tokens=10, share=0.4)
-    short, long = scorer.score([rollout(answer="68", length=6), rollout("6", answer="68", length=9)], 1)
-    assert (short.reward, short.terms) == (1.0, {"task": 1.0, "overlong": 0.0})
-    assert (long.reward, long.terms) == (-0.75, {"task": 0.0, "overlong": -0.75})
-    with pytest.raises(ValueError, match="needs a column 'answer'"):
-        scorer.check([rollout().prompt])
 
 
 class Gives:
@@ -117,8 +100,3 @@ def test_a_failure_of_a_weighted_term_costs_the_reward_and_never_becomes_0():
 def test_a_term_without_weight_is_watched_only():
     assert total(("right", 1.0, Score(1.0)), ("style", 0.0, failed("style"))).reward == 1.0
     assert total(("right", 1.0, Score(1.0)), ("style", 0.0, Score(9.0))).reward == 1.0
-
-
-def test_a_reply_without_a_reward_gets_no_length_penalty_either():
-    penalized = WithLengthPenalty(Gives(failed("f")), max_new_tokens=10, share=0.4)
-    assert penalized.score([rollout(length=10)], 1) == [failed("f")]

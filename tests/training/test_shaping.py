@@ -11,8 +11,8 @@ from taut.training.advantages import BASELINES, estimate_advantages
 from taut.training.batch import collate
 from taut.training.metrics import step_metrics
 from taut.training.record import step_record
-from taut.training.shaping import RewardShaper, RunningMoments
-from taut.types import Score
+from taut.training.shaping import RewardShaper, RunningMoments, overlong_penalty
+from taut.types import Score, Trace
 
 
 def shaped(make_config, batch, rewards, **settings):
@@ -35,6 +35,29 @@ def test_a_missing_end_costs_after_the_clip(make_config, make_batch):
     assert batch.truncated.tolist() == [False, False, False, False, True, False, False, False]
     found = shaped(make_config, batch, [5.0] * 8, clip=1, missing_eos_penalty=0.5)
     assert found == [1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("length", "penalty"),
+    [(1, 0.0), (80, 0.0), (81, -0.05), (90, -0.5), (99, -0.95), (100, -1.0), (101, -1.0)],
+)
+def test_overlong_penalty_is_dapos_equation_13(length, penalty):
+    found = overlong_penalty(torch.tensor([length]), max_new_tokens=100, buffer=20)
+    assert found.item() == pytest.approx(penalty)
+
+
+def test_a_long_reply_costs_in_training_and_nowhere_else(make_config, make_batch):
+    """Replies of 1 to 5 tokens, at most 5 of them, the last two penalised."""
+    config = make_config(algorithm__overlong_share=0.4, sampling__max_new_tokens=5)
+    batch = RewardShaper(config)(make_batch())
+    earned = [score.reward for score in batch.scores]
+    assert batch.reply_lengths.tolist() == [1, 2, 3, 4, 5, 1, 2, 3]
+    assert (batch.rewards - torch.tensor(earned)).tolist() == [0, 0, 0, -0.5, -1, 0, 0, 0]
+    batch.advantages = torch.zeros(batch.reply_ids.shape)
+    trace = Trace([], torch.zeros(batch.reply_ids.shape), torch.zeros(batch.reply_ids.shape))
+    metrics = step_metrics(batch, trace, config)
+    assert metrics["reward/mean"] == 0.5
+    assert metrics["reward/shaped"] == pytest.approx(0.5 - 1.5 / 8)
 
 
 def test_normalising_is_over_the_run_so_far(make_config, make_batch):

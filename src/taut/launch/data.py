@@ -32,26 +32,41 @@ def tokenizer_for(model: ModelConfig) -> PreTrainedTokenizerBase:
 
 
 def load_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> PromptSets:
-    """Prompts to train on, and held-out ones. Raises ValueError where a batch needs more than there are."""
-    data = config.data
-    if data.path == WORLD:
-        prompts = _world_prompts(config, tokenizer)
-    else:
-        training, skipped = _read(data, data.path, tokenizer, config.run.seed)
-        held_out: list[Prompt] = []
-        if data.eval_path is not None:
-            whole = data.model_copy(update={"limit": None, "weights": None})
-            held_out, held_out_skipped = _read(whole, data.eval_path, tokenizer, config.run.seed)
-            skipped += held_out_skipped
-            if not held_out:
-                raise ValueError(
-                    f"data.eval_path has no prompt of at most data.max_prompt_tokens = {data.max_prompt_tokens} tokens"
-                )
-        elif data.held_out is not None:
-            training, held_out = hold_out(training, data.held_out, config.run.seed)
-        prompts = PromptSets(training, held_out, skipped)
+    """Prompts to train on, and held-out ones. Raises ValueError where a batch needs more than there are.
+
+    Held out are those of `data.eval_path`, else `data.held_out` of the training prompts, else in the world its own.
+    """
+    data, seed = config.data, config.run.seed
+    training, skipped = _training_prompts(config, tokenizer)
+    held_out: list[Prompt] = []
+    if data.eval_path is not None:
+        whole = data.model_copy(update={"limit": None, "weights": None})
+        held_out, held_out_skipped = _read(whole, data.eval_path, tokenizer, seed)
+        skipped += held_out_skipped
+        if not held_out:
+            raise ValueError(
+                f"data.eval_path has no prompt of at most data.max_prompt_tokens = {data.max_prompt_tokens} tokens"
+            )
+    elif data.held_out is not None:
+        training, held_out = hold_out(training, data.held_out, seed)
+    elif data.path == WORLD:
+        held_out = _world_prompts(adder_world(seed).held_out, data, tokenizer)
+    prompts = PromptSets(training, held_out, skipped)
     _check_count(prompts, config)
     return prompts
+
+
+def _training_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> tuple[list[Prompt], int]:
+    data = config.data
+    if data.path != WORLD:
+        return _read(data, data.path, tokenizer, config.run.seed)
+    world = adder_world(config.run.seed)
+    rows = world.demonstrated[: data.limit] if data.limit else world.rl_prompts
+    return _world_prompts(rows, data, tokenizer), 0
+
+
+def _world_prompts(rows: Sequence[Row], data: DataConfig, tokenizer: PreTrainedTokenizerBase) -> list[Prompt]:
+    return make_prompts(rows, tokenizer, data.model_copy(update={"prompt_column": "prompt"}), WORLD)
 
 
 def rows_by_path(data: DataConfig, seed: int) -> list[tuple[str, list[Row]]]:
@@ -85,14 +100,6 @@ def _weigh(by_path: Sequence[Sequence[Prompt]], weights: Sequence[float]) -> lis
         [replace(prompt, weight=length * weight / sum(weights) / len(prompts)) for prompt in prompts]
         for prompts, weight in zip(by_path, weights, strict=True)
     ]
-
-
-def _world_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> PromptSets:
-    world, data = adder_world(config.run.seed), config.data.model_copy(update={"prompt_column": "prompt"})
-    rows = world.demonstrated[: data.limit] if data.limit else world.rl_prompts
-    return PromptSets(
-        make_prompts(rows, tokenizer, data, WORLD), make_prompts(world.held_out, tokenizer, data, WORLD)
-    )
 
 
 def _check_count(prompts: PromptSets, config: Config) -> None:

@@ -12,7 +12,7 @@ from taut.config import Config
 from taut.config.reward import VERIFIERS, reward_terms
 from taut.tasks.rewards.contract import RewardFunction
 from taut.tasks.rewards.function import Care, FunctionScorer
-from taut.tasks.scorer import ExactMatch, Scorer, Term, WeightedSum, WithLengthPenalty
+from taut.tasks.scorer import ExactMatch, Scorer, Term, WeightedSum
 
 Reward = RewardFunction | Mapping[RewardFunction, float]
 """A function, or several with their weights."""
@@ -22,10 +22,7 @@ OnWait = Callable[[str, int, int], None]
 
 def make_scorer(config: Config, on_wait: OnWait, reward: Reward | None = None) -> Scorer:
     """The scorer that `config.reward` describes, or that these functions make."""
-    scorer = _of_config(config, on_wait) if reward is None else _of_functions(config, on_wait, reward)
-    if config.algorithm.overlong_share:
-        return WithLengthPenalty(scorer, config.sampling.max_new_tokens, config.algorithm.overlong_share)
-    return scorer
+    return _of_config(config, on_wait) if reward is None else _of_functions(config, on_wait, reward)
 
 
 def describe(reward: Reward) -> str:

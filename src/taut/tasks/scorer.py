@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -89,33 +89,3 @@ def in_parallel(work: Sequence[Callable[[], Result]]) -> list[Result]:
         return [work[0]()]
     with ThreadPoolExecutor(len(work)) as pool:
         return [future.result() for future in [pool.submit(piece) for piece in work]]
-
-
-class WithLengthPenalty:
-    """Adds DAPO's soft overlong punishment (2503.14476, eq. 13) to another scorer's rewards."""
-
-    def __init__(self, scorer: Scorer, max_new_tokens: int, share: float) -> None:
-        self.scorer = scorer
-        self.max_new_tokens = max_new_tokens
-        self.buffer = share * max_new_tokens
-
-    def check(self, prompts: Sequence[Prompt]) -> None:
-        self.scorer.check(prompts)
-
-    def score(self, rollouts: Sequence[Rollout], step: int) -> list[Score]:
-        scores = self.scorer.score(rollouts, step)
-        return [
-            self._penalized(rollout, score) if score.scored else score
-            for rollout, score in zip(rollouts, scores, strict=True)
-        ]
-
-    def _penalized(self, rollout: Rollout, score: Score) -> Score:
-        penalty = overlong_penalty(len(rollout.ids), self.max_new_tokens, self.buffer)
-        terms = {**(score.terms or {"task": score.reward}), "overlong": penalty}
-        return replace(score, reward=score.reward + penalty, terms=terms)
-
-
-def overlong_penalty(length: int, max_new_tokens: int, buffer: float) -> float:
-    """0 up to `max_new_tokens - buffer` tokens, falling in a line to -1 at `max_new_tokens`."""
-    beyond = length - (max_new_tokens - buffer)
-    return -min(1.0, max(0.0, beyond / buffer))

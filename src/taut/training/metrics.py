@@ -44,9 +44,11 @@ def _reply_metrics(batch: Batch) -> _Found:
     scored = torch.tensor([score.scored for score in batch.scores])
     rewards = torch.tensor([score.reward for score in batch.scores])
     variance = masked_var(rewards, scored)
+    shaped = not torch.equal(rewards[scored], batch.rewards[scored])
     return {
         "reward/mean": masked_mean(rewards, scored),
         "reward/std": None if variance is None else variance**0.5,
+        "reward/shaped": masked_mean(batch.rewards, scored) if shaped else None,
         **_term_metrics(batch.scores),
         "reply/length": batch.reply_lengths.double().mean().item(),
         "reply/truncated": batch.truncated.double().mean().item(),

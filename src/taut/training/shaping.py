@@ -1,4 +1,4 @@
-"""From the rewards that replies earned to those that train: normalised, clipped, less for a missing end."""
+"""From the rewards that replies earned to those that train: normalised, clipped, less for a long or a missing end."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ class RunningMoments:
 
 
 class RewardShaper:
-    """Normalises, then clips, then subtracts `missing_eos_penalty` where a reply was cut, as far as the config says.
+    """Normalises, then clips, then subtracts what a long or a cut reply costs, as far as the config says.
 
-    The penalty comes last, so that no clip takes it away again. Metrics and store keep the rewards as earned.
+    The penalties come last, so that no clip takes them away again: `missing_eos_penalty` where a reply was cut, and
+    DAPO's for a long one. Metrics, evaluations, dynamic sampling and the store keep the rewards as earned.
     """
 
     def __init__(self, config: Config) -> None:
         self.scoring = config.scoring
+        self.max_new_tokens = config.sampling.max_new_tokens
+        self.overlong_buffer = config.algorithm.overlong_share * self.max_new_tokens
         self.moments = RunningMoments()
 
     def __call__(self, batch: Batch) -> Batch:
@@ -54,5 +57,19 @@ class RewardShaper:
             rewards = (rewards - self.moments.mean) / (self.moments.std or 1.0)
         if self.scoring.clip is not None:
             rewards = rewards.clamp(-self.scoring.clip, self.scoring.clip)
-        penalty = masked(torch.full_like(rewards, self.scoring.missing_eos_penalty), batch.truncated)
-        return replace(batch, rewards=rewards - penalty)
+        rewards = rewards - masked(
+            torch.full_like(rewards, self.scoring.missing_eos_penalty), batch.truncated
+        )
+        if self.overlong_buffer:
+            rewards = rewards + overlong_penalty(
+                batch.reply_lengths, self.max_new_tokens, self.overlong_buffer
+            )
+        return replace(batch, rewards=rewards)
+
+
+def overlong_penalty(lengths: Tensor, max_new_tokens: int, buffer: float) -> Tensor:
+    """DAPO's soft overlong punishment (2503.14476, eq. 13), [B] from lengths [B].
+
+    0 up to `max_new_tokens - buffer` tokens, falling in a line to -1 at `max_new_tokens`.
+    """
+    return -((lengths - (max_new_tokens - buffer)) / buffer).clamp(0, 1)
