@@ -159,7 +159,9 @@ class LocalLearner:
             step.scalars |= critic_gradient(self.critic, self.value_normalizer, batch, rows, self.config)
             moving.append(("grad/critic_norm", self.critic, self.critic_optimizer))
         for name, model, _ in moving:
-            step.scalars[name] = clip_gradients(model.trained_parameters(), self.config.optimizer.max_grad_norm)
+            step.scalars[name] = clip_gradients(
+                model.trained_parameters(), self.config.optimizer.max_grad_norm
+            )
         for _, _, optimizer in moving:
             optimizer.step()
         self.policy.zero_grad()
