@@ -151,3 +151,9 @@ def test_fine_tuning_with_lora_saves_a_merged_model(real, tmp_path):
     after = AutoModelForCausalLM.from_pretrained(folder).state_dict()
     assert before.keys() == after.keys()
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_critic_that_cannot_read_what_the_policy_reads_is_refused(own, make_model, tmp_path):
+    make_model("GPT2", n_positions=8).save_pretrained(tmp_path / "short")
+    with pytest.raises(ValueError, match=r"critic\.path has 8 positions and the policy 64"):
+        train(resolve({**own, "algorithm.preset": "ppo", "critic.path": str(tmp_path / "short")})[0])

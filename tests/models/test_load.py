@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LlamaForSequenceClassification
 
 from taut.models import load
@@ -65,6 +66,16 @@ def test_a_critic_starts_from_a_reward_models_backbone(reward_model):
     assert at_end.item() == pytest.approx(
         model.eval()(input_ids=torch.tensor([[1, 2, 3, 4]])).logits.item(), abs=1e-6
     )
+
+
+def test_a_backbone_that_lacks_weights_is_refused_and_not_filled_with_noise(make_model, tokenizer, tmp_path):
+    model = make_model("Llama")
+    save_model(model, tokenizer, tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"lacks 1 of its weights, layers\.1\.mlp\.up_proj\.weight"):
+        load.load_backbone(str(tmp_path))
 
 
 @pytest.mark.parametrize("loads", [load.load_model, load.load_tokenizer, load.load_backbone])

@@ -39,6 +39,7 @@ def policy_and_critic(policy: Policy, config: Config) -> tuple[Policy, Critic | 
         policy = with_adapter(policy, config.lora)
         return policy, Critic.on_base_of(policy)
     critic = Critic.from_policy(policy) if config.critic.path is None else critic_from(config)
+    _check_fits(critic, policy)
     return with_adapter(policy, config.lora), critic.to(next(policy.parameters()).device)
 
 
@@ -52,6 +53,17 @@ def critic_from(config: Config) -> Critic:
     critic = Critic(backbone, autocast=model.dtype == "bfloat16")
     load_value_head(critic, Path(path))
     return critic
+
+
+def _check_fits(critic: Critic, policy: Policy) -> None:
+    """Raises ValueError where the critic cannot read every id and position that the policy can."""
+    own, other = critic.backbone.config.get_text_config(), policy.model.config.get_text_config()
+    for name, what in (("vocab_size", "token ids"), ("max_position_embeddings", "positions")):
+        has, needs = getattr(own, name, None), getattr(other, name, None)
+        if has is not None and needs is not None and has < needs:
+            raise ValueError(
+                f"the model of critic.path has {has} {what} and the policy {needs}: they must fit"
+            )
 
 
 def tell_of_dtype(store: RunWriter, config: Config) -> None:

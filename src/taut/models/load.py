@@ -67,11 +67,7 @@ def load_model(
     except (OSError, ValueError, ImportError) as error:  # ImportError: an attention that is not installed
         raise ValueError(_not_loaded("causal language model", path, error)) from error
     model, info = loaded
-    if missing := sorted(info["missing_keys"]):
-        raise ValueError(
-            f"model.path {path} is no complete causal language model: it lacks {len(missing)} of its weights, "
-            f"{missing[0]} among them"
-        )
+    _refuse_missing(info, f"model.path {path}", "causal language model")
     return (_as_ordinary_model(model) if gguf_file else model).eval()
 
 
@@ -86,11 +82,25 @@ def load_backbone(
     Raises ValueError where there is none.
     """
     try:
-        return AutoModel.from_pretrained(
-            path, dtype=dtype, attn_implementation=attention, trust_remote_code=trust_remote_code
-        ).eval()
+        backbone, info = AutoModel.from_pretrained(
+            path,
+            dtype=dtype,
+            attn_implementation=attention,
+            trust_remote_code=trust_remote_code,
+            output_loading_info=True,
+        )
     except (OSError, ValueError, ImportError) as error:
         raise ValueError(_not_loaded("decoder", path, error)) from error
+    _refuse_missing(info, path, "decoder")
+    return backbone.eval()
+
+
+def _refuse_missing(info: Any, path: str, what: str) -> None:
+    """transformers would fill the gaps with random numbers and go on."""
+    if missing := sorted(info["missing_keys"]):
+        raise ValueError(
+            f"{path} is no complete {what}: it lacks {len(missing)} of its weights, {missing[0]} among them"
+        )
 
 
 def check_is_model(path: str, gguf_file: str | None) -> None:
