@@ -110,6 +110,8 @@ def test_none_is_not_scored_and_no_failure():
     [
         ([math.nan, 1.0], "returned nan"),
         ([-math.inf, 1.0], "returned -inf"),
+        ([1e39, 1.0], "returned 1e+39"),
+        ([10**400, 1.0], "returned an integer beyond float32"),
         (np.array([np.inf, 1.0], dtype=np.float16), "returned inf"),
     ],
 )

@@ -25,6 +25,8 @@ from taut.types import Score
 RewardFunction = Callable[..., Any]
 
 FROM_THE_RUN = ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric")
+LARGEST = (2 - 2**-23) * 2.0**127
+"""Rewards are held as float32: a larger one would be infinite in the batch."""
 VERL = ("data_source", "solution_str", "ground_truth", "extra_info")
 
 
@@ -181,8 +183,9 @@ def _score(
             f"reward function {name} returned {number!r} for reply {row}: each must be a number, true or false for "
             "1 or 0, or None where it does not score the reply"
         )
-    if not math.isfinite(number):
-        return Score(math.nan, failures={name: f"returned {float(number)}"}, **beside)
+    if not abs(number) <= LARGEST:  # NaN compares as false, and an int may be too large for a float
+        shown = f"{number}" if isinstance(number, float) else "an integer beyond float32"
+        return Score(math.nan, failures={name: f"returned {shown}"}, **beside)
     return Score(float(number), **beside)
 
 
