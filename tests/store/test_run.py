@@ -148,11 +148,12 @@ def test_existing_directory_is_never_written_into(tmp_path):
     assert not list((tmp_path / "run").iterdir())
 
 
-def test_newer_schema_is_refused_by_name(tmp_path):
-    set_in_meta(make_run(tmp_path / "mine"), schema_version=2)
+@pytest.mark.parametrize(("version", "what_to_do"), [(3, "pip install"), (1, "the Taut that wrote it")])
+def test_another_schema_is_refused_by_name(tmp_path, version, what_to_do):
+    set_in_meta(make_run(tmp_path / "mine"), schema_version=version)
     for use in (Run.open, RunWriter.resume):
         with pytest.raises(
-            ValueError, match=r"'mine' has store schema 2, this Taut reads up to 1: pip install"
+            ValueError, match=rf"'mine' has store schema {version}, this Taut reads 2: .*{what_to_do}"
         ):
             use(tmp_path / "mine")
 

@@ -15,7 +15,7 @@ from typing import Any
 from taut.store.codec import REPLY_COLUMNS, from_json, to_json
 from taut.store.record import TOKEN_COLUMNS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: a reply's failures and extra columns
 _BUSY_SECONDS = 30.0
 
 _TOKEN_BLOBS = "".join(f',\n    "{column}" BLOB' for column in TOKEN_COLUMNS)  # quoted: "values" is a keyword
@@ -159,7 +159,7 @@ def require_readable(path: Path, name: str) -> dict[str, Any]:
     """The meta table of the run `name`.
 
     Raises:
-        ValueError: no run is there, it is damaged, or a newer Taut wrote it.
+        ValueError: no run is there, it is damaged, or another version of the store wrote it.
     """
     if not path.is_file():
         raise ValueError(f"{str(path.parent)!r} holds no run (no run.db); `taut runs` lists what there is")
@@ -169,9 +169,14 @@ def require_readable(path: Path, name: str) -> dict[str, Any]:
     except sqlite3.Error as error:
         raise ValueError(f"run {name!r}: {path} cannot be read ({error}); restore it or remove it") from None
     version = meta.get("schema_version")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
+        newer = isinstance(version, int) and version > SCHEMA_VERSION
         raise ValueError(
-            f"run {name!r} has store schema {version}, this Taut reads up to {SCHEMA_VERSION}: "
-            "pip install --upgrade taut"
+            f"run {name!r} has store schema {version}, this Taut reads {SCHEMA_VERSION}: "
+            + (
+                "pip install --upgrade taut"
+                if newer
+                else "read it with the Taut that wrote it, or run it again"
+            )
         )
     return meta

@@ -35,7 +35,7 @@ class Run:
 
     @classmethod
     def open(cls, directory: Path | str) -> Self:
-        """Raises ValueError where no run is, or it is damaged, or a newer Taut wrote it."""
+        """Raises ValueError where no run is, or it is damaged, or another version of the store wrote it."""
         run = cls(Path(directory))
         require_readable(run._path, run.name)
         return run

@@ -17,7 +17,7 @@ class RunSummary:
 
     name: str
     status: str
-    """As `Run.status`; unreadable where the store is damaged or of a newer Taut."""
+    """As `Run.status`; unreadable where the store is damaged or of another Taut."""
     created: float = 0.0
     """Seconds since the epoch."""
     steps: int = 0

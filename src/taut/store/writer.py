@@ -93,7 +93,7 @@ class RunWriter:
         """Opens a run that ended or was killed, to append to it; call `supersede_after` next.
 
         Raises:
-            ValueError: no run is there, or a newer Taut wrote it.
+            ValueError: no run is there, or another version of the store wrote it.
         """
         directory = Path(directory)
         require_readable(directory / "run.db", directory.name)
