@@ -7,8 +7,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from taut.config import WORLD, Config, SFTConfig
-from taut.config.presets import ALIASES, REFUSED, SFT_DEFAULTS, WORLD_DEFAULTS, WORLD_SFT_DEFAULTS
+from taut.config import WORLD, Config, DPOConfig, RewardModelConfig, SFTConfig
+from taut.config.presets import (
+    ALIASES,
+    REFUSED,
+    SFT_DEFAULTS,
+    WORLD_DEFAULTS,
+    WORLD_PREFERENCE_DEFAULTS,
+    WORLD_SFT_DEFAULTS,
+)
 
 PAGE = Path(__file__).with_name("config.md")
 Schema = dict[str, Any]
@@ -108,17 +115,26 @@ def page() -> str:
     known: set[str] = set()
     run = section_tables(Config, WORLD_DEFAULTS, known)
     sft = section_tables(SFTConfig, {}, known)
+    reward_model = section_tables(RewardModelConfig, {}, known)
+    dpo = section_tables(DPOConfig, {}, known)
 
-    shared = ", ".join(f"`{name}`" for name in SFTConfig.model_fields if name != "sft")
+    shared = ", ".join(f"`{name}`" for name in RewardModelConfig.model_fields if name != "reward_model")
     return "\n".join(
         [
             INTRODUCTION,
             "## `taut train`, `eval`, `sample` and `sweep`\n",
             run,
             "## `taut sft`\n",
-            f"It reads the sections {shared} as above, with {_settings(SFT_DEFAULTS)} by default, and:\n",
+            f"It reads the sections {shared} and `lora` as above, with {_settings(SFT_DEFAULTS)} by default, and:\n",
             sft,
             f"In the world it takes {_settings(WORLD_SFT_DEFAULTS)}.\n",
+            "## `taut reward-model`\n",
+            f"It reads the sections {shared}, and:\n",
+            reward_model,
+            "## `taut dpo`\n",
+            f"It reads the sections {shared} and `lora`, and:\n",
+            dpo,
+            f"With the world's model both take {_settings(WORLD_PREFERENCE_DEFAULTS)}.\n",
             "## TRL's spellings\n",
             "A config file may use these names, wherever in it they stand; a note says which key was set. `x` is the\n"
             "value given. [migrating.md](migrating.md) says more.\n",

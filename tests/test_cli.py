@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from taut.cli import DONE, FAILED, INTERRUPTED, WRONG_INPUT, main
+from taut.cli import DONE, FAILED, INTERRUPTED, PLAIN, WITH_SETTINGS, WRONG_INPUT, main
 from taut.launch import local
 from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
@@ -66,6 +66,8 @@ HELP = [
     ["--help"],
     ["train", "--help"],
     ["sft", "--help"],
+    ["reward-model", "--help"],
+    ["dpo", "--help"],
     ["sweep", "--help"],
     ["show", "--help"],
     ["runs", "-h"],
@@ -114,7 +116,7 @@ sys.exit(code)
 def test_help_lists_every_command_on_one_line(taut):
     code, page, _ = taut("--help")
     assert code == DONE
-    for command in ("train", "sft", "sweep", "eval", "sample", "runs", "show", "compare", "export"):
+    for command in [*WITH_SETTINGS, *PLAIN]:
         assert sum(line.split()[:1] == [command] for line in page.splitlines()) == 1
     assert taut() == (code, page, "")
 
@@ -193,6 +195,45 @@ def test_quiet_and_lines_and_json(taut):
     assert [step["step"] for step in steps] == [0, 1, 2]
     assert summary["directory"] == os.path.join("runs", "json")
     assert summary["status"] == "finished"
+
+
+@pytest.mark.parametrize("command", ["reward-model", "dpo"])
+def test_learning_from_pairs(taut, tmp_path, command):
+    pairs = [{"prompt": f"{a}+1=", "chosen": str(a + 1), "rejected": "9"} for a in range(6)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, pairs)))
+    section, data = command.replace("-", "_"), str(tmp_path / "pairs.jsonl")
+    settings = [
+        "--model.path",
+        "model",
+        "--data.path",
+        data,
+        "--run.steps",
+        "4",
+        "--optimizer.learning_rate",
+        "0.01",
+    ]
+    held_out = ["--data.eval_path", data]
+    code, out, _ = taut(command, *settings, *held_out, f"--{section}.output", str(tmp_path / "lines"))
+    assert code == DONE
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("step")] == [
+        "1/4",
+        "2/4",
+        "3/4",
+        "4/4",
+    ]
+    assert "eval/accuracy" in out
+    assert f"saved in {tmp_path / 'lines'}" in out
+    code, out, _ = taut(command, *settings, f"--{section}.output", str(tmp_path / "json"), "--json")
+    assert code == DONE
+    assert set(json.loads(out)) == {"folder", "train/accuracy", "train/margin", "train/calibration_error"}
+    code, out, err = taut(command, *settings, f"--{section}.output", str(tmp_path / "json"))
+    assert code == WRONG_INPUT
+    assert f"{section}.output {tmp_path / 'json'} exists" in err
+    assert taut(command, *settings, f"--{section}.output", str(tmp_path / "quiet"), "--quiet") == (
+        DONE,
+        "",
+        "",
+    )
 
 
 def test_a_run_without_a_name_gets_one(taut, tmp_path):

@@ -16,6 +16,8 @@ from taut.terminal.console import make_console, printable
 WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
     "train": learn.train,
     "sft": learn.sft,
+    "reward-model": learn.reward_model,
+    "dpo": learn.dpo,
     "sweep": learn.sweep,
     "eval": use.evaluate,
     "sample": use.sample,

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from taut.config import PRESETS, Config, SFTConfig, leaf_fields
+from taut.config import PRESETS, Config, DPOConfig, RewardModelConfig, SFTConfig, leaf_fields
 from taut.config.schema import PresetName
 
 KEYS = {
@@ -49,6 +49,11 @@ SFT_KEYS = {
     "optimizer": "learning_rate schedule warmup_steps beta1 beta2 weight_decay max_grad_norm reset",
     "learner": "micro_batch_tokens",
 }
+SHARED = {name: keys for name, keys in SFT_KEYS.items() if name not in ("sft", "lora")}
+OWN = {
+    RewardModelConfig: {"reward_model": "batch_size output"},
+    DPOConfig: {"lora": SFT_KEYS["lora"], "dpo": "beta label_smoothing batch_size output"},
+}
 
 
 def names(sections: dict[str, str]) -> list[str]:
@@ -61,13 +66,16 @@ def test_the_keys_are_these():
     """A key that comes, goes or changes its name is a promise to users: change this list on purpose."""
     assert [key for key, _ in leaf_fields(Config)] == names(KEYS)
     assert [key for key, _ in leaf_fields(SFTConfig)] == names(SFT_KEYS)
+    for kind, own in OWN.items():
+        assert {key for key, _ in leaf_fields(kind)} == {*names(SHARED), *names(own)}
 
 
 def test_there_are_fewer_than_100():
-    assert len({*names(KEYS), *names(SFT_KEYS)}) < 100
+    own = [key for sections in OWN.values() for key in names(sections)]
+    assert len({*names(KEYS), *names(SFT_KEYS), *own}) < 100
 
 
-@pytest.mark.parametrize("kind", [Config, SFTConfig])
+@pytest.mark.parametrize("kind", [Config, SFTConfig, *OWN])
 def test_each_says_what_it_means_in_one_line(kind):
     for key, field in leaf_fields(kind):
         assert field.description, key

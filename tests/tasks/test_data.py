@@ -144,5 +144,5 @@ def test_prompts_are_held_out_by_number_or_share(part, count):
 
 @pytest.mark.parametrize("part", [10, 11, 0.96])
 def test_something_is_left_to_train_on(part):
-    with pytest.raises(ValueError, match=rf"data.held_out = {part} leaves none of the 10 prompts"):
+    with pytest.raises(ValueError, match=rf"data.held_out = {part} leaves none of the 10 rows"):
         hold_out([Prompt(i, "", (i,)) for i in range(10)], part, seed=0)

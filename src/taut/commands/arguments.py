@@ -8,8 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from taut.config import Config, SFTConfig, parse_flags, parse_value, read_yaml, resolve
+from taut.config import (
+    Config,
+    DPOConfig,
+    RewardModelConfig,
+    SFTConfig,
+    parse_flags,
+    parse_value,
+    read_yaml,
+    resolve,
+)
 
+ConfigKind = type[Config] | type[SFTConfig] | type[RewardModelConfig] | type[DPOConfig]
 ROOT = "runs"
 """Where runs are looked for when nothing else is said, as in `run.root`."""
 
@@ -47,7 +57,7 @@ def take_apart(arguments: Sequence[str], switches: Sequence[str] = (), many: str
     return taken
 
 
-def config_of(taken: Arguments, kind: type[Config] | type[SFTConfig]) -> Any:
+def config_of(taken: Arguments, kind: ConfigKind) -> Any:
     """The config that the file, if one is named, and the settings make. Tells of translated spellings."""
     file = one_word(taken.words, "config file")
     return resolve_and_tell(read_yaml(file) if file else {}, taken.settings, kind=kind)
@@ -65,7 +75,7 @@ def config_to_use(taken: Arguments) -> Config:
     return resolve_and_tell(config_of_run(run).model_dump(), taken.settings)
 
 
-def resolve_and_tell(*layers: dict[str, Any], kind: type[Config] | type[SFTConfig] = Config) -> Any:
+def resolve_and_tell(*layers: dict[str, Any], kind: ConfigKind = Config) -> Any:
     config, notes = resolve(*layers, kind=kind)  # type: ignore[type-var]
     for note in notes:
         print(f"note: {note}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -32,18 +33,19 @@ def plain_help(command: Command) -> str:
 
 
 def print_settings_help(name: str, command: Command, console: Console) -> None:
-    """The command's docstring; for `train` and `sft` also every setting, for `train` the presets."""
+    """The command's docstring; for a command that trains one model also every setting, for `train` the presets."""
     console.print(plain_help(command))
-    if name not in ("train", "sft"):
-        return
-    import tyro  # the others need not wait for these two
+    from taut.config import Config, DPOConfig, RewardModelConfig, SFTConfig
 
-    from taut.config import Config, SFTConfig
+    kinds = {"train": Config, "sft": SFTConfig, "reward-model": RewardModelConfig, "dpo": DPOConfig}
+    if name not in kinds:
+        return
+    import tyro  # the others need not wait for it
 
     if name == "train":
         console.print("\npresets, by --algorithm.preset:")
         console.print(_presets())
-    kind = Config if name == "train" else SFTConfig
+    kind: Any = kinds[name]
     options = (tyro.conf.FlagConversionOff,)
     tyro.cli(
         kind,

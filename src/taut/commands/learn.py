@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from json import dumps
+from typing import TYPE_CHECKING, Any
 
 from taut.commands.arguments import (
+    ConfigKind,
     config_of,
     is_config_file,
     one_word,
@@ -64,10 +67,63 @@ def sft(arguments: list[str]) -> None:
     taken = take_apart(arguments, switches=("quiet",))
     config = config_of(taken, SFTConfig)
     console = make_console(quiet="quiet" in taken.switches)
-    with fine_tuning_view(config.run.steps, console) as on_step:
+    with fine_tuning_view("fine-tuning", config.run.steps, console) as on_step:
         from taut.launch.sft import fine_tune_model
 
-        folder = fine_tune_model(config, on_step)
+        folder = fine_tune_model(config, lambda step, loss: on_step(step, {"loss": loss}))
+    console.print(f"saved in {folder}", soft_wrap=True)
+
+
+def reward_model(arguments: list[str]) -> None:
+    """Train a reward model on preference pairs.
+
+    usage: taut reward-model [config.yaml] --data.path pairs.jsonl [--section.key value ...] [--quiet | --json]
+
+    A pair is one line with prompt, chosen, rejected and, if you like, margin. Starts from --model.path, a causal
+    language model; the folder saved is a transformers sequence classifier with one label. --json prints the
+    results as one object.
+    """
+    from taut.config import RewardModelConfig
+
+    def run(config: Any, on_step: Any) -> Any:
+        from taut.launch.preferences import train_reward_model
+
+        return train_reward_model(config, on_step)
+
+    _learn_from_pairs(arguments, RewardModelConfig, "reward model", run)
+
+
+def dpo(arguments: list[str]) -> None:
+    """Train on preference pairs directly, by DPO.
+
+    usage: taut dpo [config.yaml] --data.path pairs.jsonl [--section.key value ...] [--quiet | --json]
+
+    The pairs are those of taut reward-model. The reference is --model.path as it was before the first step.
+    """
+    from taut.config import DPOConfig
+
+    def run(config: Any, on_step: Any) -> Any:
+        from taut.launch.preferences import train_dpo
+
+        return train_dpo(config, on_step)
+
+    _learn_from_pairs(arguments, DPOConfig, "DPO", run)
+
+
+def _learn_from_pairs(
+    arguments: list[str], kind: ConfigKind, what: str, run: Callable[[Any, Any], Any]
+) -> None:
+    from taut.terminal.fine_tuning import fine_tuning_view
+
+    taken = take_apart(arguments, switches=("quiet", "json"))
+    config, json = config_of(taken, kind), "json" in taken.switches
+    console = make_console(quiet=json or "quiet" in taken.switches)
+    with fine_tuning_view(what, config.run.steps, console) as on_step:
+        folder, results = run(config, on_step)
+    if json:
+        print(dumps({"folder": str(folder), **results}))
+    for name, value in results.items():
+        console.print(f"{name:25}{value:.3f}")
     console.print(f"saved in {folder}", soft_wrap=True)
 
 

@@ -11,18 +11,20 @@ from taut.config.schema import (
     ModelConfig,
     OptimizerConfig,
     RunConfig,
-    SFTConfig,
 )
+from taut.config.supervised import DPOConfig, RewardModelConfig, SFTConfig
 
 __all__ = [
     "PRESETS",
     "WORLD",
     "AlgorithmConfig",
     "Config",
+    "DPOConfig",
     "DataConfig",
     "LoraConfig",
     "ModelConfig",
     "OptimizerConfig",
+    "RewardModelConfig",
     "RunConfig",
     "SFTConfig",
     "check",

@@ -80,6 +80,9 @@ WORLD_SFT_DEFAULTS: dict[str, Any] = {
 }
 """How the world's model is fine-tuned. Its learning rate stays constant: see `models/tiny.py` for why."""
 
+WORLD_PREFERENCE_DEFAULTS: dict[str, Any] = {"run.threads": 1, "optimizer.learning_rate": 1e-3}
+"""How the world's model becomes a reward model, or learns by DPO."""
+
 
 def fill_in_run(explicit: dict[str, Any]) -> dict[str, Any]:
     """Lays nested explicit settings over the preset they name and, for the world's model, the world's defaults."""
@@ -93,6 +96,11 @@ def fill_in_run(explicit: dict[str, Any]) -> dict[str, Any]:
 def fill_in_sft(explicit: dict[str, Any]) -> dict[str, Any]:
     """The same for `taut sft`, which knows no presets."""
     return _lay_over(WORLD_SFT_DEFAULTS if _is_world(explicit) else SFT_DEFAULTS, explicit)
+
+
+def fill_in_preferences(explicit: dict[str, Any]) -> dict[str, Any]:
+    """The same for `taut reward-model` and `taut dpo`."""
+    return _lay_over(WORLD_PREFERENCE_DEFAULTS if _is_world(explicit) else {}, explicit)
 
 
 def _is_world(explicit: dict[str, Any]) -> bool:

@@ -12,9 +12,10 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from taut.config.presets import ALIAS_SECTIONS, ALIASES, KL_ALIASES, REFUSED
-from taut.config.schema import Config, SFTConfig
+from taut.config.schema import Config
+from taut.config.supervised import DPOConfig, RewardModelConfig, SFTConfig
 
-AnyConfig = TypeVar("AnyConfig", Config, SFTConfig)
+AnyConfig = TypeVar("AnyConfig", Config, SFTConfig, RewardModelConfig, DPOConfig)
 
 
 class _Loader(yaml.SafeLoader):

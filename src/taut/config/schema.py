@@ -1,4 +1,4 @@
-"""Every setting of a run: its name, its meaning, its unit, its default.
+"""Every setting of a run of `taut train`: its name, its meaning, its unit, its default.
 
 Defaults are those for a pretrained model; `presets.py` holds the algorithm presets and what the built-in world
 sets instead. Help pages and forms are made from the descriptions here.
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from taut.config.presets import WORLD, fill_in_run, fill_in_sft
+from taut.config.presets import WORLD, fill_in_run
 from taut.config.values import Count, NonNegative, Positive, PositiveInt, Section, Share, Text
 
 AdvantageName = Literal[
@@ -264,27 +264,3 @@ class Config(Section):
     @classmethod
     def _fill_in(cls, explicit: Any) -> Any:
         return fill_in_run(explicit) if isinstance(explicit, dict) else explicit
-
-
-class SFTSettings(Section):
-    batch_size: PositiveInt = 32
-    """Examples in an optimiser step."""
-    output: Text = "sft-model"
-    """Folder the fine-tuned model is saved to; it must not exist."""
-
-
-class SFTConfig(Section):
-    """A run of `taut sft`. Keys that are not given come from the world, then the defaults."""
-
-    run: RunConfig = RunConfig()
-    model: ModelConfig = ModelConfig()
-    lora: LoraConfig = LoraConfig()
-    data: DataConfig = DataConfig()
-    sft: SFTSettings = SFTSettings()
-    optimizer: OptimizerConfig = OptimizerConfig()
-    learner: LearnerConfig = LearnerConfig()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_in(cls, explicit: Any) -> Any:
-        return fill_in_sft(explicit) if isinstance(explicit, dict) else explicit

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, SFTConfig
 from taut.launch.data import rows_by_path, tokenizer_for
 from taut.launch.models import policy_from, with_adapter
+from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
 from taut.launch.torch_setup import prepare_torch, torch_state_kept
 from taut.launch.world import careless_teacher, untrained_world_policy
 from taut.models.save import save_policy
 from taut.tasks.data import column_of, completion_ids, make_prompts
 from taut.training.sft import Example, fine_tune
+from taut.training.supervised import draw_from
 
 OnStep = Callable[[int, float], None]
 """Hears of each step, from 1, and its loss."""
@@ -35,11 +35,7 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     mistake, before any weights load, and NonFiniteError before a step that would ruin them.
     """
     quiet_transformers()
-    output = Path(config.sft.output)
-    if output.exists():
-        raise ValueError(
-            f"sft.output {output} exists and is never written into: choose another, or remove it"
-        )
+    output = new_folder(config.sft.output, "sft.output")
     world_model, world_data = config.model.path == WORLD, config.data.path == WORLD
     tokenizer = tokenizer_for(config.model)
     if world_data and not world_model:
@@ -49,7 +45,7 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     draw = (
         careless_teacher(config.run.seed, config.sft.batch_size)
         if world_data
-        else _draw_from(read_examples(config, tokenizer), config.sft.batch_size, config.run.seed)
+        else draw_from(read_examples(config, tokenizer), config.sft.batch_size, config.run.seed)
     )
     device = prepare_torch(config.run)
     policy = (
@@ -59,9 +55,7 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     ).to(device)
     policy = with_adapter(policy, config.lora)
     fine_tune(policy, draw, config.run.steps, config.optimizer, config.learner.micro_batch_tokens, on_step)
-    beside = output.with_name(f".{output.name}.writing")
-    save_policy(policy, tokenizer, beside)
-    return beside.rename(output)
+    return save_whole(lambda folder: save_policy(policy, tokenizer, folder), output)
 
 
 def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list[Example]:
@@ -109,15 +103,3 @@ def cache_directory() -> Path:
     if given := os.environ.get("TAUT_CACHE"):
         return Path(given)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "taut"
-
-
-def _draw_from(examples: Sequence[Example], batch_size: int, seed: int) -> Callable[[int], Sequence[Example]]:
-    endless = _passes(examples, seed)
-    return lambda step: list(itertools.islice(endless, batch_size))
-
-
-def _passes(examples: Sequence[Example], seed: int) -> Iterator[Example]:
-    """The examples, pass after pass, shuffled anew each time."""
-    for number in itertools.count():
-        for index in np.random.default_rng([seed, 2, number]).permutation(len(examples)):
-            yield examples[index]

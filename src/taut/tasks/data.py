@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
@@ -12,6 +12,8 @@ from taut.config import DataConfig
 from taut.models.tokens import check_messages, encode, render_chat, render_reply
 from taut.tasks.sources import Row
 from taut.types import Prompt
+
+Item = TypeVar("Item")
 
 
 def column_of(rows: Sequence[Row], column: str, path: str) -> list[Any]:
@@ -112,14 +114,14 @@ def completion_ids(
     return (*ids[: len(ids) - ids[::-1].index(end)],) if end in ids else (*ids, end)
 
 
-def hold_out(prompts: Sequence[Prompt], part: float | int, seed: int) -> tuple[list[Prompt], list[Prompt]]:
-    """(to train on, held out): `part` is a number of prompts, or below 1 a share of them, rounded, at least one.
+def hold_out(rows: Sequence[Item], part: float | int, seed: int) -> tuple[list[Item], list[Item]]:
+    """(to train on, held out): `part` is a number of rows, or below 1 a share of them, rounded, at least one.
 
     Both keep their order. Raises ValueError where nothing would be left to train on.
     """
-    count = part if isinstance(part, int) else max(1, round(part * len(prompts)))
-    if count >= len(prompts):
-        raise ValueError(f"data.held_out = {part} leaves none of the {len(prompts)} prompts to train on")
-    chosen = set(np.random.default_rng([seed, 4]).permutation(len(prompts))[:count].tolist())
-    training = [prompt for place, prompt in enumerate(prompts) if place not in chosen]
-    return training, [prompt for place, prompt in enumerate(prompts) if place in chosen]
+    count = part if isinstance(part, int) else max(1, round(part * len(rows)))
+    if count >= len(rows):
+        raise ValueError(f"data.held_out = {part} leaves none of the {len(rows)} rows to train on")
+    chosen = set(np.random.default_rng([seed, 4]).permutation(len(rows))[:count].tolist())
+    training = [row for place, row in enumerate(rows) if place not in chosen]
+    return training, [row for place, row in enumerate(rows) if place in chosen]

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import torch
-
 from taut.config import OptimizerConfig
 from taut.models.policy import Policy
 from taut.models.sequences import pad_sequences
 from taut.training.micro_batch import micro_batches
-from taut.training.optimizer import (
-    NonFiniteError,
-    clip_gradients,
-    learning_rate_factor,
-    make_optimizer,
-    set_learning_rate,
-)
+from taut.training.supervised import add_gradient, minimize
 
 
 @dataclass(frozen=True)
@@ -40,16 +32,13 @@ def fine_tune(
     `draw(step)` gives the examples of a step (from 1), `on_step(step, loss)` hears of it.
     Raises NonFiniteError before the weights are touched where a loss or gradient is not finite.
     """
-    parameters = policy.trained_parameters()
-    optimizer = make_optimizer(parameters, optimizer_config, optimizer_config.learning_rate)
-    for step in range(1, steps + 1):
-        factor = learning_rate_factor(step, steps, optimizer_config)
-        set_learning_rate(optimizer, optimizer_config.learning_rate * factor)
-        loss = accumulate_cross_entropy(policy, draw(step), micro_batch_tokens)
-        clip_gradients(parameters, optimizer_config.max_grad_norm)
-        optimizer.step()
-        optimizer.zero_grad()
-        on_step(step, loss)
+    minimize(
+        policy.trained_parameters(),
+        lambda step: {"loss": accumulate_cross_entropy(policy, draw(step), micro_batch_tokens)},
+        steps,
+        optimizer_config,
+        lambda step, metrics: on_step(step, metrics["loss"]),
+    )
 
 
 def accumulate_cross_entropy(policy: Policy, examples: Sequence[Example], micro_batch_tokens: int) -> float:
@@ -63,9 +52,5 @@ def accumulate_cross_entropy(policy: Policy, examples: Sequence[Example], micro_
             [examples[row].prompt_ids for row in rows], [examples[row].completion_ids for row in rows], device
         )
         logprobs, _ = policy(sequences, temperature=1.0)
-        loss = -logprobs.sum() / tokens
-        if not torch.isfinite(loss):
-            raise NonFiniteError(f"the fine-tuning loss is {loss.item()}")
-        loss.backward()
-        total += loss.item()
+        total += add_gradient(-logprobs.sum() / tokens, "fine-tuning")
     return total
