@@ -5,11 +5,13 @@ import math
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2ForSequenceClassification
 
 from taut.config import PRESETS, resolve
 from taut.launch import local
+from taut.models.tiny import character_tokenizer
 from taut.store import Run
+from taut.tasks.adder import CHARACTERS, END
 
 train = local.train
 
@@ -189,3 +191,16 @@ def test_verifiers_go_by_name_and_add_up(own):
     reply = run.replies(2)[0]
     assert reply.terms.keys() == {"numeric", "exact-match", "think-format"}
     assert reply.reward == reply.terms["numeric"] + 0.5 * reply.terms["think-format"]
+
+
+def test_a_reward_model_scores_beside_a_function(own, tmp_path):
+    tokenizer = character_tokenizer(CHARACTERS, END)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": len(CHARACTERS)}
+    judge = GPT2ForSequenceClassification(GPT2Config(**sizes, pad_token_id=12, num_labels=1))
+    judge.save_pretrained(tmp_path / "judge")
+    tokenizer.save_pretrained(tmp_path / "judge")
+    run = run_with(own, reward=f"2*model:{tmp_path / 'judge'} + {own['reward']}", scoring__normalize=True)
+    reply = run.replies(2)[0]
+    assert reply.terms.keys() == {"judge", "score"}
+    assert reply.reward == pytest.approx(2 * reply.terms["judge"] + reply.terms["score"])
+    assert run.last("reward/shaped") != run.last("reward/mean")

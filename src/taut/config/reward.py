@@ -15,7 +15,7 @@ _TERM = re.compile(r"(?:([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*\*\s*)?(\S.*)", 
 class RewardTerm(NamedTuple):
     weight: float
     reference: str
-    """A verifier's name, `file.py:function` or `module:function`."""
+    """A verifier's name, `file.py:function`, `module:function`, or `model:` and the folder of a reward model."""
 
 
 def reward_terms(text: str) -> list[RewardTerm]:
@@ -35,7 +35,7 @@ def _term(text: str) -> RewardTerm:
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
         raise ValueError(
             f"reward: {text!r} must be one of {', '.join(VERIFIERS)}, or name a function as file.py:function or "
-            f"module:function, with or without a weight before it, as in "
+            f"module:function, or a reward model as model:FOLDER, with or without a weight before it, as in "
             f"0.2*file.py:function{hint}"
         )
     return RewardTerm(float(weight or 1), reference)

@@ -56,10 +56,10 @@ def train(
     tokenizer = tokenizer_for(config.model)
     prompts = load_prompts(config, tokenizer)
     every_prompt = [*prompts.training, *prompts.held_out]
-    scorer = make_scorer(config, on_wait, reward)
+    device = prepare_torch(config.run)
+    scorer = make_scorer(config, tokenizer, device, on_wait, reward)
     scorer.check(every_prompt)
 
-    device = prepare_torch(config.run)
     policy, critic = policy_and_critic(load_policy(config, device, on_wait), config)
     check_lengths(policy, every_prompt, config)
     parts = Parts(

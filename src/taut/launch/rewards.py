@@ -5,24 +5,39 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import cloudpickle
+from transformers import PreTrainedTokenizerBase
 
 from taut.config import Config
 from taut.config.reward import VERIFIERS, reward_terms
 from taut.tasks.rewards.contract import RewardFunction
 from taut.tasks.rewards.function import Care, FunctionScorer
+from taut.tasks.rewards.model import ModelScorer
 from taut.tasks.scorer import ExactMatch, Scorer, Term, WeightedSum
 
+MODEL = "model:"
 Reward = RewardFunction | Mapping[RewardFunction, float]
 """A function, or several with their weights."""
 OnWait = Callable[[str, int, int], None]
 """Hears what is waited for, how far that is, and of how much."""
 
 
-def make_scorer(config: Config, on_wait: OnWait, reward: Reward | None = None) -> Scorer:
-    """The scorer that `config.reward` describes, or that these functions make."""
-    return _of_config(config, on_wait) if reward is None else _of_functions(config, on_wait, reward)
+def make_scorer(
+    config: Config,
+    tokenizer: PreTrainedTokenizerBase,
+    device: str,
+    on_wait: OnWait,
+    reward: Reward | None = None,
+) -> Scorer:
+    """The scorer that `config.reward` describes, or that these functions make.
+
+    `tokenizer` is the policy's, `device` where reward models go.
+    """
+    if reward is None:
+        return _of_config(config, tokenizer, device, on_wait)
+    return _of_functions(config, on_wait, reward)
 
 
 def describe(reward: Reward) -> str:
@@ -35,17 +50,24 @@ def name_of(function: RewardFunction) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _of_config(config: Config, on_wait: OnWait) -> Scorer:
+def _of_config(config: Config, tokenizer: PreTrainedTokenizerBase, device: str, on_wait: OnWait) -> Scorer:
     terms = reward_terms(config.reward)
     if terms == [(1.0, "exact-match")]:
         return ExactMatch()
-    names = _told_apart([term.reference.rpartition(":")[2] for term in terms])
-    return WeightedSum(
-        [
-            Term(name, term.weight, _scorer(name, term.reference, config, on_wait))
-            for name, term in zip(names, terms, strict=True)
-        ]
-    )
+    names = _told_apart([Path(term.reference).name.rpartition(":")[2] for term in terms])
+    scorers: list[Scorer] = []
+    for name, (_, reference) in zip(names, terms, strict=True):
+        if reference == "exact-match":
+            scorers.append(ExactMatch())
+        elif reference.startswith(MODEL):
+            tokens, path = config.learner.micro_batch_tokens, reference.removeprefix(MODEL)
+            scorers.append(ModelScorer(name, path, tokenizer, device, tokens))
+        elif reference in VERIFIERS:
+            source = f"taut.tasks.verifiers:{reference.replace('-', '_')}"
+            scorers.append(_in_process(name, source, config, on_wait))
+        else:
+            scorers.append(_in_process(name, reference, config, on_wait))
+    return WeightedSum([Term(n, term.weight, s) for n, term, s in zip(names, terms, scorers, strict=True)])
 
 
 def _of_functions(config: Config, on_wait: OnWait, reward: Reward) -> Scorer:
@@ -59,14 +81,6 @@ def _of_functions(config: Config, on_wait: OnWait, reward: Reward) -> Scorer:
             for name, (function, weight) in zip(names, weights.items(), strict=True)
         ]
     )
-
-
-def _scorer(name: str, reference: str, config: Config, on_wait: OnWait) -> Scorer:
-    if reference == "exact-match":
-        return ExactMatch()
-    if reference in VERIFIERS:
-        reference = f"taut.tasks.verifiers:{reference.replace('-', '_')}"
-    return _in_process(name, reference, config, on_wait)
 
 
 def _in_process(name: str, source: str | bytes, config: Config, on_wait: OnWait) -> FunctionScorer:

@@ -37,9 +37,10 @@ def evaluate_model(config: Config) -> dict[str, float]:
     held_out = load_prompts(config, tokenizer).held_out
     if not held_out:
         raise ValueError("there are no held-out prompts: name some in data.eval_path, or set data.held_out")
-    scorer = make_scorer(config, wait_for_nothing)
+    device = prepare_torch(config.run)
+    scorer = make_scorer(config, tokenizer, device, wait_for_nothing)
     scorer.check(held_out)
-    policy = load_policy(config, prepare_torch(config.run))
+    policy = load_policy(config, device)
     check_lengths(policy, held_out, config)
     return evaluate(held_out, make_sampler(policy, tokenizer, config), scorer, config)
 
