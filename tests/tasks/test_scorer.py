@@ -92,9 +92,18 @@ def test_a_reply_that_no_term_scores_has_no_reward():
 
 
 def test_a_failure_of_a_weighted_term_costs_the_reward_and_never_becomes_0():
-    score = total(("right", 1.0, Score(1.0)), ("style", 0.5, failed("style")))
-    assert not score.scored
+    terms = [
+        Term("right", 1.0, Gives(Score(1.0), Score(1.0))),
+        Term("style", 0.5, Gives(failed("style"), NONE)),
+    ]
+    score, other = WeightedSum(terms).score([rollout(), rollout()], 1)
+    assert (score.scored, other.reward) == (False, 1.0)
     assert (score.terms, score.failures) == ({"right": 1.0}, {"style": "raised"})
+
+
+def test_failures_that_leave_no_reply_end_the_run_by_name():
+    with pytest.raises(ValueError, match="reward function style raised, and so none of the 1 replies has"):
+        total(("right", 1.0, Score(1.0)), ("style", 0.5, failed("style")))
 
 
 def test_a_term_without_weight_is_watched_only():

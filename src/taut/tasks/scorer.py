@@ -67,8 +67,11 @@ class WeightedSum:
             term.scorer.check(prompts)
 
     def score(self, rollouts: Sequence[Rollout], step: int) -> list[Score]:
+        """Raises ValueError naming the scorer at fault where failures leave no reply with a reward."""
         columns = in_parallel([partial(term.scorer.score, rollouts, step) for term in self.terms])
-        return [self._total(scores) for scores in zip(*columns, strict=True)]
+        totals = [self._total(scores) for scores in zip(*columns, strict=True)]
+        _refuse_failure_of_all(totals)
+        return totals
 
     def _total(self, scores: Sequence[Score]) -> Score:
         own = list(zip(self.terms, scores, strict=True))
@@ -80,6 +83,15 @@ class WeightedSum:
             failures={name: text for score in scores for name, text in score.failures.items()},
             logged={name: value for score in scores for name, value in score.logged.items()},
             extra={name: value for score in scores for name, value in score.extra.items()},
+        )
+
+
+def _refuse_failure_of_all(scores: Sequence[Score]) -> None:
+    failures = [(name, why) for score in scores for name, why in score.failures.items()]
+    if failures and not any(score.scored for score in scores):
+        name, why = failures[0]
+        raise ValueError(
+            f"reward function {name} {why}, and so none of the {len(scores)} replies has a reward"
         )
 
 

@@ -61,8 +61,8 @@ class FunctionScorer:
     def score(self, rollouts: Sequence[Rollout], step: int = 0) -> list[Score]:
         """A reply on which the function failed has no reward and tells why.
 
-        Raises ValueError naming the function where it does not return one number a reply, where it failed on every
-        reply, and, with `on_failure: stop`, on any.
+        Raises ValueError naming the function where it does not return one number a reply and, with `on_failure: stop`,
+        where it failed.
         """
         call = _call_of(rollouts, step, self.max_steps)
         share = math.ceil(len(call) / len(self._workers))
@@ -71,7 +71,7 @@ class FunctionScorer:
         answers = in_parallel([partial(self._score, worker, part) for worker, part in pieces])
         scores = [score for answer in answers for score in answer]
         failed = [row for row, score in enumerate(scores) if score.failures]
-        if failed and (self.care.on_failure == "stop" or len(failed) == len(scores)):
+        if failed and self.care.on_failure == "stop":
             raise ValueError(
                 f"reward function {self.name} {scores[failed[0]].failures[self.name]} (on {len(failed)} of "
                 f"{len(scores)} replies, the first is reply {failed[0]})"
