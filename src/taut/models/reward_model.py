@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
 from taut.models.decoder import last_hidden_states
 from taut.models.sequences import pad_ids
@@ -52,6 +52,29 @@ class RewardModel(nn.Module):
         _give_pad(model, tokenizer)
         return cls(model, autocast)
 
+    @classmethod
+    def load(cls, path: str) -> RewardModel:
+        """From a folder or hub id, in float32, on the CPU.
+
+        Raises ValueError where there is none, where its head is not linear, and where the files lack weights.
+        """
+        check_is_reward_model(path)
+        try:
+            model, info = AutoModelForSequenceClassification.from_pretrained(
+                path, dtype=torch.float32, output_loading_info=True
+            )
+        except (OSError, ValueError) as error:
+            raise ValueError(f"reward model {path} does not load: {error}") from error
+        if missing := sorted(info["missing_keys"]):
+            raise ValueError(
+                f"reward model {path} lacks {len(missing)} of its weights, {missing[0]} among them"
+            )
+        if not isinstance(getattr(model, "score", None), nn.Linear):
+            raise ValueError(
+                f"reward model {path} is a {type(model).__name__}, which has no linear head on a decoder"
+            )
+        return cls(model)
+
     def forward(self, texts: Sequence[Sequence[int]]) -> Tensor:
         """Rewards [b], float32, of b texts as token ids, prompt and reply together."""
         return self.model.score(self.last_hidden(texts).to(self.model.dtype)).squeeze(-1).float()
@@ -79,6 +102,19 @@ class RewardModel(nn.Module):
         weight, m = self.model.score.weight, mean_hidden.double()
         shifted = weight.double() - (weight.double() @ m / (m @ m))[:, None] * m
         weight.copy_(shifted)
+
+
+def check_is_reward_model(path: str) -> None:
+    """Raises ValueError, before any weights load, where there is no model, or one of more labels than one."""
+    try:
+        labels = AutoConfig.from_pretrained(path).num_labels
+    except (OSError, ValueError) as error:
+        raise ValueError(f"reward model {path} does not load: {error}") from error
+    if labels != 1:
+        raise ValueError(
+            f"reward model {path} has {labels} labels and must have one: is it a sequence classifier? "
+            "`taut reward-model` trains one"
+        )
 
 
 def _give_pad(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -14,7 +14,8 @@ from transformers import (
     LlamaForSequenceClassification,
 )
 
-from taut.models.tiny import character_tokenizer
+from taut.models.reward_model import RewardModel
+from taut.models.tiny import character_tokenizer, tiny_gpt2
 from taut.tasks.adder import CHARACTERS, END
 from taut.tasks.rewards.model import ModelScorer
 from taut.types import Prompt, Rollout
@@ -75,6 +76,17 @@ def test_it_reads_the_last_token_whatever_the_padding(tmp_path, make, tokens):
     scores = ModelScorer("rm", str(tmp_path), TOKENIZER, "cpu", tokens).score(REPLIES, step=1)
     assert [score.reward for score in scores] == pytest.approx(expected, abs=1e-5)
     assert len({round(value, 4) for value in expected}) == len(expected)
+
+
+def test_one_made_here_scores_as_it_did_when_it_was_made(tmp_path):
+    tokenizer = character_tokenizer(CHARACTERS, END)
+    causal = tiny_gpt2(len(CHARACTERS), end_id=12, seed=0, width=16, heads=2)
+    made = RewardModel.from_causal(causal, tokenizer)
+    made.save(tokenizer, tmp_path)
+    scorer = ModelScorer("rm", str(tmp_path), TOKENIZER, "cpu", 1000)
+    with torch.no_grad():
+        expected = made([[*r.prompt.ids, *r.ids] for r in REPLIES]).tolist()
+    assert [score.reward for score in scorer.score(REPLIES, step=1)] == pytest.approx(expected, abs=1e-6)
 
 
 def test_another_vocabulary_reads_the_text(tmp_path):
