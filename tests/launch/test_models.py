@@ -80,14 +80,24 @@ def test_a_saved_critic_is_loaded_back_with_its_head(real, tmp_path):
     assert second.replies(1)[0].values.any(), "a critic that starts from nothing says 0"
 
 
+SMALL_STEPS = {
+    ("bfloat16-weights", 0): {"the policy and the critic"},
+    ("bfloat16-weights", 4): {"the critic"},
+}
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "bfloat16-weights"])
 @pytest.mark.parametrize("rank", [0, 4])
 def test_bfloat16_trains(real, dtype, rank):
     changes = {"model__dtype": dtype, "lora__rank": rank, "model__gradient_checkpointing": True}
     run = run_with(real, optimizer__learning_rate=1e-2, **changes)
     folder = is_sound(run)
-    warned = any("lost to rounding" in event["message"] for event in run.events())
-    assert warned == (dtype == "bfloat16-weights" and rank == 0)
+    warned = {
+        event["message"].partition(" will be trained in")[0]
+        for event in run.events()
+        if event["name"] == "dtype"
+    }
+    assert warned == SMALL_STEPS.get((dtype, rank), set())
     saved = load_file(folder / "model.safetensors")
     expected = torch.bfloat16 if dtype == "bfloat16-weights" else torch.float32
     assert {tensor.dtype for tensor in saved.values()} == {expected}

@@ -68,10 +68,13 @@ def _check_fits(critic: Critic, policy: Policy) -> None:
 
 def tell_of_dtype(store: RunWriter, config: Config) -> None:
     """bfloat16 keeps 8 bits of each weight: a step below 1/256 of it rounds to nothing."""
-    if config.model.dtype == "bfloat16-weights" and config.lora.rank == 0:
+    trained = [] if config.lora.rank else ["policy"]
+    if config.algorithm.advantage == "gae" and not config.critic.shared:
+        trained.append("critic")
+    if config.model.dtype == "bfloat16-weights" and trained:
         message = (
-            f"model.dtype = bfloat16-weights: steps of optimizer.learning_rate = {config.optimizer.learning_rate:g} "
-            "are lost to rounding in most weights; with model.dtype = bfloat16 they are not"
+            f"the {' and the '.join(trained)} will be trained in weights of bfloat16, where small steps are lost to "
+            "rounding: model.dtype = bfloat16 keeps weights in float32, and lora.rank with critic.shared trains others"
         )
         store.event("model", "dtype", message, "warning")
 

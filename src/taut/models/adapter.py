@@ -33,10 +33,8 @@ class Adapter:
 
     def activate(self) -> None:
         """Makes this the one that passes run through, and the only one whose weights require a gradient."""
-        if self.base.active != self.name:
-            self._switch()
-
-    def _switch(self) -> None:
+        if self.base.active == self.name:
+            return
         for layer in self.base.layers:
             if self.name is not None:
                 layer.set_adapter(self.name)
@@ -47,7 +45,6 @@ class Adapter:
         """A new adapter of the same shape on the same base; it starts as no change."""
         peft_model = self.base.peft_model
         peft_model.add_adapter(name, peft_model.peft_config[self.name])
-        self._switch()  # peft leaves both trainable
         return Adapter(self.base, name)
 
     def off(self) -> Adapter:
@@ -65,7 +62,10 @@ class Adapter:
 
     def save(self, folder: Path) -> None:
         """Writes `folder/<name>`, which `peft.PeftModel.from_pretrained` loads onto the same base."""
-        self.base.peft_model.save_pretrained(str(folder), selected_adapters=[self.name])
+        # The embeddings are frozen; left to itself, peft looks for the base on the hub to see whether they changed.
+        self.base.peft_model.save_pretrained(
+            str(folder), selected_adapters=[self.name], save_embedding_layers=False
+        )
 
     @torch.no_grad()
     def merged_weights(self, module: nn.Module) -> dict[str, Tensor]:
