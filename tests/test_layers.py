@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,3 +127,15 @@ def test_one_file_alone_names_each_heavy_library(library):
         path.name for path in FILES if library in {name.partition(".")[0] for name in imported(parse(path))}
     ]
     assert len(users) == 1, users
+
+
+def test_every_extra_that_an_error_names_can_be_installed():
+    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    named = {
+        extra for path in FILES for extra in re.findall(r"taut\[(\w+)\]", path.read_text(encoding="utf-8"))
+    }
+    everything = re.findall(
+        r"[\w-]+", "".join(line for line in extras["dev"] if line.startswith("taut["))[5:]
+    )
+    assert named | set(everything) <= extras.keys()
