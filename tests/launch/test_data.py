@@ -120,7 +120,7 @@ def test_a_run_says_what_it_does_not_take_from_the_model(chat):
     assert run.last("mismatch/max") < 1e-4, "the sampler drew at the run's temperature"
 
 
-def test_verls_rows_train_with_their_chat(chat, tmp_path):
+def test_verls_rows_train_with_their_chat_and_verls_reward(chat, tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -136,13 +136,21 @@ def test_verls_rows_train_with_their_chat(chat, tmp_path):
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
     (tmp_path / "rewards.py").write_text(
-        "def score(prompts, completions, data_source, reward_model, extra_info, **columns):\n"
-        "    assert set(data_source) == {'sums'}\n"
-        "    return [float(model['ground_truth'] in str(text)) for model, text in zip(reward_model, completions)]\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    assert data_source == 'sums' and extra_info['index'] < 9\n"
+        "    return float(ground_truth in solution_str)\n"
     )
-    settings = {**chat, "data.path": str(tmp_path / "train.parquet"), "data.eval_path": None}
+    settings = {
+        **chat,
+        "data.path": str(tmp_path / "train.parquet"),
+        "data.eval_path": None,
+        "reward": f"{tmp_path / 'rewards.py'}:compute_score",
+    }
     run = train(resolve(settings)[0])
     assert run.events() == []
+    assert all(
+        reply.reward == float(str(eval(reply.prompt_text[:-1])) in reply.text) for reply in run.replies(1)
+    )
     assert {reply.prompt_text for reply in run.replies(1)} <= {
         f"{a}+{b}=" for a in range(3) for b in range(3)
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 
 import pytest
 
@@ -34,7 +35,8 @@ class TestWithTheLibrary:
     def test_tasks_are_drawn_with_the_runs_seed_or_their_own(self):
         by_run = [generate_rows("reasoning-gym:chain_sum?size=3", seed) for seed in (1, 1, 2)]
         assert by_run[0] == by_run[1] != by_run[2]
-        assert generate_rows("reasoning-gym:chain_sum?size=3&seed=1", 7) == by_run[0]
+        own = generate_rows("reasoning-gym:chain_sum?size=3&seed=1", 7)
+        assert [row["prompt"] for row in own] == [row["prompt"] for row in by_run[0]]
 
     @pytest.mark.parametrize(
         ("path", "message"),
@@ -79,7 +81,7 @@ class TestWithTheLibrary:
     )
     def test_a_reply_is_scored_by_the_tasks_verifier(self, reply, reward):
         (row,) = generate_rows("reasoning-gym:chain_sum?size=1", 0)
-        columns = {name: [row[name]] for name in ("answer", "metadata")}
+        columns = {name: [row[name]] for name in ("answer", "metadata", "task")}
         text = reply.format(row["answer"])
         assert score(prompts=[row["prompt"]], completions=[text], **columns) == [reward]
         message = [{"role": "assistant", "content": text}]
@@ -87,9 +89,9 @@ class TestWithTheLibrary:
 
     def test_the_whole_reply_is_never_given_to_a_verifier_that_pays_for_what_it_contains(self):
         (row,) = generate_rows("reasoning-gym:chain_sum?size=1", 0)
-        columns = {name: [row[name]] for name in ("answer", "metadata")}
+        columns = {name: [row[name]] for name in ("answer", "metadata", "task")}
         padded = f"{row['answer']}\nor another number"
-        assert reasoning._verifier("chain_sum")(padded, row) > 0, (
+        assert reasoning._verifier(row["task"])(padded, row) > 0, (
             "partial credit: why the answer is taken out"
         )
         assert score(completions=[padded], **columns)[0] < 0.05
@@ -99,5 +101,14 @@ class TestWithTheLibrary:
             return int(answer)
 
         monkeypatch.setattr(reasoning, "_verifier", lambda task: verifier)
-        about = [{"source_dataset": "any"}] * 2
-        assert score(completions=["1", "no number"], answer=["1", "1"], metadata=about) == [1.0, 0.0]
+        columns = {"answer": ["1", "1"], "metadata": [{}, {}], "task": ["any", "any"]}
+        assert score(completions=["1", "no number"], **columns) == [1.0, 0.0]
+
+    @pytest.mark.parametrize(("places", "reward"), [(4, 1.0), (6, 0.0)])
+    def test_a_verifier_knows_the_arguments_of_its_task(self, places, reward):
+        """decimal_arithmetic forgives one unit of the last place asked for."""
+        path = f"reasoning-gym:decimal_arithmetic?size=1&max_num_decimal_places={places}"
+        (row,) = generate_rows(path, 0)
+        columns = {name: [row[name]] for name in ("answer", "metadata", "task")}
+        near_miss = str(Decimal(row["answer"]) + Decimal("0.00005"))
+        assert score(completions=[near_miss], **columns) == [reward]

@@ -13,31 +13,29 @@ PREFIX = "reasoning-gym:"
 
 
 def generate_rows(path: str, seed: int) -> list[dict[str, Any]]:
-    """Rows with `prompt`, `answer` and `metadata` of `reasoning-gym:task?argument=value&argument=value`.
+    """Rows with `prompt`, `answer`, `metadata` and `task` of `reasoning-gym:task?argument=value&argument=value`.
 
     Arguments are the task's own, read as YAML, and `size`, how many (500 unless given); `seed` is the run's unless
     given. Raises ValueError where the task or an argument is unknown or refused.
     """
-    name, _, query = path.removeprefix(PREFIX).partition("?")
-    arguments = {"seed": seed} | {key: yaml.safe_load(value) for key, value in parse_qsl(query)}
-    gym = _gym()
-    try:
-        tasks = gym.create_dataset(name, **arguments)
-    except (ValueError, TypeError, AssertionError) as error:
-        raise ValueError(f"data {path}: {error}") from error
     return [
-        {"prompt": task["question"], "answer": task["answer"], "metadata": task["metadata"]} for task in tasks
+        {"prompt": entry["question"], "answer": entry["answer"], "metadata": entry["metadata"], "task": path}
+        for entry in _tasks(path, seed)
     ]
 
 
 def score(
-    completions: Sequence[Any], answer: Sequence[Any], metadata: Sequence[dict[str, Any]], **columns: Any
+    completions: Sequence[Any],
+    answer: Sequence[Any],
+    metadata: Sequence[dict[str, Any]],
+    task: Sequence[str],
+    **columns: Any,
 ) -> list[float]:
     """A reward function: what the task's verifier gives for the answer that a reply states."""
     replies = [reply if isinstance(reply, str) else reply[-1]["content"] for reply in completions]
     return [
-        _score_one(stated_answer(reply), {"answer": expected, "metadata": about})
-        for reply, expected, about in zip(replies, answer, metadata, strict=True)
+        _score_one(stated_answer(reply), {"answer": expected, "metadata": about}, path)
+        for reply, expected, about, path in zip(replies, answer, metadata, task, strict=True)
     ]
 
 
@@ -51,18 +49,30 @@ def stated_answer(reply: str) -> str:
     return from_tags if from_tags is not None else (lines[-1].strip() if lines else "")
 
 
-def _score_one(stated: str, entry: dict[str, Any]) -> float:
+def _score_one(stated: str, entry: dict[str, Any], path: str) -> float:
     if not stated:
         return 0.0  # some verifiers pay a little for any attempt
+    verify = _verifier(path)
     try:
-        return float(_verifier(entry["metadata"]["source_dataset"])(stated, entry))
+        return float(verify(stated, entry))
     except Exception:  # the verifiers parse whatever a model wrote, and many raise where it makes no sense
         return 0.0
 
 
 @cache
-def _verifier(task: str) -> Any:
-    return _gym().get_score_answer_fn(task)
+def _verifier(path: str) -> Any:
+    """With the task's arguments: what some accept depends on them."""
+    return _tasks(path, seed=0).score_answer
+
+
+def _tasks(path: str, seed: int) -> Any:
+    name, _, query = path.removeprefix(PREFIX).partition("?")
+    arguments = {"seed": seed} | {key: yaml.safe_load(value) for key, value in parse_qsl(query)}
+    gym = _gym()
+    try:
+        return gym.create_dataset(name, **arguments)
+    except (ValueError, TypeError, AssertionError) as error:
+        raise ValueError(f"data {path}: {error}") from error
 
 
 def _gym() -> Any:
