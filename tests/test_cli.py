@@ -303,6 +303,20 @@ def test_sample(taut):
     assert "1+1=" in taut("sample", "first", "--prompt", "1+1=")[1]
 
 
+def test_five_prompts_and_a_batch_of_eight(taut):
+    few = ("train", "small.yaml", "--data.limit", "5", "--run.name", "few")
+    code, out, err = taut(*few, "--algorithm.prompts_per_step", "8")
+    assert (code, out) == (WRONG_INPUT, "")
+    assert "sums.jsonl has 5 prompts and algorithm.prompts_per_step is 8: set it to 5 or less" in err
+    assert taut(*few, "--algorithm.prompts_per_step", "5", "--quiet")[0] == DONE
+
+
+def test_several_files_on_the_command_line(taut):
+    paths = ("--data.path", "[sums.jsonl, sums.jsonl]", "--data.weights", "[1, 3]")
+    assert taut("train", "small.yaml", *paths, "--run.name", "both", "--quiet")[0] == DONE
+    assert Run.open("runs/both").config["data"]["weights"] == [1.0, 3.0]
+
+
 def test_sft(taut, tmp_path):
     output = tmp_path / "sft"
     settings = [
