@@ -61,8 +61,6 @@ CONTRADICTIONS = [
         {"data.path": "a.jsonl", "data.eval_path": "b.jsonl", "data.held_out": 5},
         r"eval_path names the held-out prompts and data\.held_out would draw some: set one to null",
     ),
-    ({"data.held_out": 0.1}, r"careless-adder brings its own held-out sums: set data\.eval_path and"),
-    ({"data.eval_path": "b.jsonl"}, "careless-adder brings its own held-out sums"),
     ({"data.path": ["a", "b"], "data.weights": [1]}, "weights has 1 numbers and data.path names 2: give one"),
     ({"data.path": "a", "data.weights": [1, 2]}, "weights has 2 numbers and data.path names 1: give one"),
     ({"algorithm.preset": "cispo", "algorithm.dual_clip": 3.0}, "with cispo set it to null"),

@@ -123,8 +123,7 @@ def refuse_to_load(*args, **kwargs):
 def test_a_mistake_is_told_before_weights_load_and_leaves_nothing(
     own, tmp_path, monkeypatch, changes, message
 ):
-    if "positions" not in message:  # only the loaded config knows the positions
-        monkeypatch.setattr(local, "load_policy", refuse_to_load)
+    monkeypatch.setattr(local, "load_policy", refuse_to_load)
     with pytest.raises(ValueError, match=message):
         run_with(own, **changes)
     assert not (tmp_path / "runs" / "own").exists()

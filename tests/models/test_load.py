@@ -6,6 +6,7 @@ import json
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LlamaForSequenceClassification
 
@@ -78,7 +79,9 @@ def test_a_backbone_that_lacks_weights_is_refused_and_not_filled_with_noise(make
         load.load_backbone(str(tmp_path))
 
 
-@pytest.mark.parametrize("loads", [load.load_model, load.load_tokenizer, load.load_backbone])
+@pytest.mark.parametrize(
+    "loads", [load.load_model, load.load_tokenizer, load.load_backbone, load.max_positions]
+)
 def test_what_is_not_there_is_named(loads, tmp_path):
     with pytest.raises(ValueError, match=f"could be loaded from model.path {tmp_path}"):
         loads(str(tmp_path))
@@ -153,3 +156,10 @@ def test_every_end_of_sequence_id_counts(tokenizer):
     assert load.end_of_sequence_ids(model, tokenizer) == (12,)
     model.config.eos_token_id = tokenizer.eos_token = None
     assert load.end_of_sequence_ids(model, tokenizer) == ()
+
+
+@pytest.mark.parametrize(("family", "positions"), [("GPT2", 64), ("Llama", 64), ("Mamba", None)])
+def test_the_longest_sequence_is_read_from_the_config_alone(tmp_path, family, positions):
+    sizes = {"GPT2": {"n_positions": 64}, "Llama": {"max_position_embeddings": 64}, "Mamba": {}}[family]
+    getattr(transformers, f"{family}Config")(**sizes).save_pretrained(tmp_path)
+    assert load.max_positions(str(tmp_path)) == positions

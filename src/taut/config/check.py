@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from taut.config.presets import WORLD
 from taut.config.reward import reward_terms
 from taut.config.schema import Config
 
@@ -135,10 +134,6 @@ def _data(config: Config) -> list[str]:
     if data.eval_path is not None and data.held_out is not None:
         problems.append(
             "data.eval_path names the held-out prompts and data.held_out would draw some: set one to null"
-        )
-    if data.path == WORLD and (data.eval_path is not None or data.held_out is not None):
-        problems.append(
-            f"data.path = {WORLD} brings its own held-out sums: set data.eval_path and data.held_out to null"
         )
     paths = data.path if isinstance(data.path, list) else [data.path]
     if data.weights is not None and len(data.weights) != len(paths):

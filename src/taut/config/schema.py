@@ -67,7 +67,7 @@ class DataConfig(Section):
     weights: list[Positive] | None = None
     """One for each of several paths: their parts in what is trained on; when not given, every row counts alike."""
     eval_path: Text | Annotated[list[Text], Field(min_length=1)] | None = None
-    """Held-out prompts, named as in `data.path` (the world brings its own)."""
+    """Held-out prompts, named as in `data.path`; the world brings its own where none are set."""
     held_out: Annotated[float, Field(gt=0, lt=1)] | PositiveInt | None = None
     """Share or number of the rows to hold out instead, drawn with the run's seed."""
     prompt_column: Text = "prompt"

@@ -9,7 +9,8 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, Config, DataConfig, ModelConfig
 from taut.launch.world import world_tokenizer
-from taut.models.load import check_is_model, load_tokenizer
+from taut.models.load import check_is_model, load_tokenizer, max_positions
+from taut.models.tiny import POSITIONS
 from taut.tasks.adder import adder_world
 from taut.tasks.data import hold_out, make_prompts
 from taut.tasks.sources import Row, read_rows
@@ -62,11 +63,29 @@ def _training_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> tup
         return _read(data, data.path, tokenizer, config.run.seed)
     world = adder_world(config.run.seed)
     rows = world.demonstrated[: data.limit] if data.limit else world.rl_prompts
-    return _world_prompts(rows, data, tokenizer), 0
+    prompts = _world_prompts(rows, data, tokenizer)
+    return prompts, len(rows) - len(prompts)
 
 
 def _world_prompts(rows: Sequence[Row], data: DataConfig, tokenizer: PreTrainedTokenizerBase) -> list[Prompt]:
     return make_prompts(rows, tokenizer, data.model_copy(update={"prompt_column": "prompt"}), WORLD)
+
+
+def check_lengths(prompts: Sequence[Prompt], config: Config) -> None:
+    """Raises ValueError where prompt and reply may outgrow the model's positions."""
+    model = config.model
+    positions = (
+        POSITIONS
+        if model.path == WORLD
+        else max_positions(model.path, model.gguf_file, model.trust_remote_code)
+    )
+    longest = max(len(prompt.ids) for prompt in prompts)
+    if positions is not None and longest + config.sampling.max_new_tokens > positions:
+        raise ValueError(
+            f"the longest prompt has {longest} tokens, and with sampling.max_new_tokens = "
+            f"{config.sampling.max_new_tokens} that is beyond the model's {positions} positions: "
+            f"set it to {max(0, positions - longest)} or less"
+        )
 
 
 def rows_by_path(data: DataConfig, seed: int) -> list[tuple[str, list[Row]]]:

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 import taut
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
-from taut.launch.data import PromptSets, load_prompts, tokenizer_for
+from taut.launch.data import PromptSets, check_lengths, load_prompts, tokenizer_for
 from taut.launch.models import policy_and_critic, policy_from, tell_of_dtype
 from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import OnWait, Reward, describe, make_scorer
@@ -28,7 +28,6 @@ from taut.store.runs import new_run_directory
 from taut.training.checkpoint import save_checkpoint
 from taut.training.learner import LocalLearner
 from taut.training.ppo import Observer, Parts, train_ppo
-from taut.types import Prompt
 
 
 def wait_for_nothing(what: str, done: int, total: int) -> None: ...
@@ -56,12 +55,12 @@ def train(
     tokenizer = tokenizer_for(config.model)
     prompts = load_prompts(config, tokenizer)
     every_prompt = [*prompts.training, *prompts.held_out]
+    check_lengths(every_prompt, config)
     device = prepare_torch(config.run)
     scorer = make_scorer(config, tokenizer, device, on_wait, reward)
     scorer.check(every_prompt)
 
     policy, critic = policy_and_critic(load_policy(config, device, on_wait), config)
-    check_lengths(policy, every_prompt, config)
     parts = Parts(
         source=PromptSource(prompts.training, config.run.seed),
         held_out=prompts.held_out,
@@ -95,18 +94,6 @@ def _world_model(seed: int, on_wait: OnWait) -> Path:
 def make_sampler(policy: Policy, tokenizer: PreTrainedTokenizerBase, config: Config) -> LocalSampler:
     end_ids = end_of_sequence_ids(policy.model, tokenizer)
     return LocalSampler(policy, tokenizer, end_ids, config.sampling.max_sequences)
-
-
-def check_lengths(policy: Policy, prompts: Sequence[Prompt], config: Config) -> None:
-    """Raises ValueError where prompt and reply may outgrow the model's positions."""
-    positions = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
-    longest = max(len(prompt.ids) for prompt in prompts)
-    if positions is not None and longest + config.sampling.max_new_tokens > positions:
-        raise ValueError(
-            f"the longest prompt has {longest} tokens, and with sampling.max_new_tokens = "
-            f"{config.sampling.max_new_tokens} that is beyond the model's {positions} positions: "
-            f"set it to {max(0, positions - longest)} or less"
-        )
 
 
 def tell_of_data(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from taut.config import Config
-from taut.launch.data import load_prompts, tokenizer_for
-from taut.launch.local import check_lengths, load_policy, make_sampler, wait_for_nothing
+from taut.launch.data import check_lengths, load_prompts, tokenizer_for
+from taut.launch.local import load_policy, make_sampler, wait_for_nothing
 from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import make_scorer
 from taut.launch.torch_setup import prepare_torch
@@ -37,11 +37,11 @@ def evaluate_model(config: Config) -> dict[str, float]:
     held_out = load_prompts(config, tokenizer).held_out
     if not held_out:
         raise ValueError("there are no held-out prompts: name some in data.eval_path, or set data.held_out")
+    check_lengths(held_out, config)
     device = prepare_torch(config.run)
     scorer = make_scorer(config, tokenizer, device, wait_for_nothing)
     scorer.check(held_out)
     policy = load_policy(config, device)
-    check_lengths(policy, held_out, config)
     return evaluate(held_out, make_sampler(policy, tokenizer, config), scorer, config)
 
 
@@ -57,7 +57,7 @@ def sample_replies(config: Config, prompts: Sequence[str] | None, replies: int) 
             make_prompt(tokenizer, text, f"prompt {i + 1}", i, config.data.as_chat)
             for i, text in enumerate(prompts)
         ]
+    check_lengths(chosen, config)
     policy = load_policy(config, prepare_torch(config.run))
-    check_lengths(policy, chosen, config)
     sampling = replace(sampling_of(config, step=0), replies_per_prompt=replies)
     return make_sampler(policy, tokenizer, config).generate(chosen, sampling)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from transformers import (
+    AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -111,6 +112,19 @@ def check_is_model(path: str, gguf_file: str | None) -> None:
                 f"model.path {path} holds GGUF weights and no config.json: set model.gguf_file, to {gguf[0].name}"
             )
         raise ValueError(f"model.path {path} is not a model folder: it holds no config.json")
+
+
+def max_positions(path: str, gguf_file: str | None = None, trust_remote_code: bool = False) -> int | None:
+    """Longest sequence the model at `path` is made for, from its config alone; None where that sets no bound.
+
+    Raises ValueError where there is no config.
+    """
+    _need_gguf(gguf_file)
+    try:
+        config = AutoConfig.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
+    except (OSError, ValueError) as error:
+        raise ValueError(_not_loaded("model's config", path, error)) from error
+    return getattr(config.get_text_config(), "max_position_embeddings", None)
 
 
 def end_of_sequence_ids(model: Any, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:

@@ -8,6 +8,9 @@ from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from transformers.pytorch_utils import Conv1D
 
+POSITIONS = 64
+"""Longest prompt and reply, in tokens."""
+
 
 def character_tokenizer(characters: str, end: str) -> PreTrainedTokenizerFast:
     """One id a character, in the order given; `end` ends a reply and also pads."""
@@ -30,7 +33,7 @@ def tiny_gpt2(
     """
     config = GPT2Config(
         vocab_size=vocabulary,
-        n_positions=64,
+        n_positions=POSITIONS,
         n_embd=width,
         n_layer=layers,
         n_head=heads,
