@@ -26,16 +26,6 @@ def column_of(rows: Sequence[Row], column: str, path: str) -> list[Any]:
     return [row[column] for row in rows]
 
 
-def text_column(rows: Sequence[Row], column: str, path: str) -> list[str]:
-    """As `column_of`, and raises ValueError naming the first row whose value is no text."""
-    values = column_of(rows, column, path)
-    for number, value in enumerate(values, 1):
-        if not isinstance(value, str):
-            kind = type(value).__name__
-            raise ValueError(f"{path}, row {number}: column {column!r} must be text, not {kind}")
-    return values
-
-
 def make_prompt(
     tokenizer: PreTrainedTokenizerBase,
     value: Any,
