@@ -15,7 +15,7 @@ from taut.launch.data import tokenizer_for
 from taut.launch.local import train
 from taut.launch.sft import fine_tune_model
 from taut.launch.use import config_of_run, evaluate_model
-from taut.models import load
+from taut.models import adapter, load
 from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer
 from taut.tasks.adder import CHARACTERS, END
@@ -142,6 +142,13 @@ def test_code_that_comes_with_a_model_is_not_run_unless_asked(real, monkeypatch)
         models.policy_from(config.model.path, config.model)
         models.critic_from(config)
     assert seen == [False] * 3 + [True] * 3
+
+
+def test_a_missing_peft_is_told_before_weights_load(own, monkeypatch):
+    monkeypatch.setattr(adapter, "find_spec", lambda name: None)
+    monkeypatch.setattr(models, "load_model", lambda *_: pytest.fail("weights were loaded"))
+    with pytest.raises(ImportError, match=r"pip install 'taut\[lora\]'"):
+        run_with(own, lora__rank=4)
 
 
 def test_fine_tuning_with_lora_saves_a_merged_model(real, tmp_path):

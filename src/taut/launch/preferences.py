@@ -14,6 +14,7 @@ from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
+from taut.models.adapter import need_peft
 from taut.models.decoder import enable_recomputation
 from taut.models.policy import Policy
 from taut.models.reward_model import RewardModel
@@ -54,6 +55,7 @@ def train_reward_model(
 
 def train_dpo(config: DPOConfig, on_step: OnStep = lambda step, metrics: None) -> tuple[Path, Results]:
     """The same for DPO. The reference is the policy itself before its first step: its logprobs are taken once."""
+    need_peft(config.lora)
     output = new_folder(config.dpo.output, "dpo.output")
     tokenizer, pairs, held_out = _read(config)
     device = prepare_torch(config.run)

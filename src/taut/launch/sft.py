@@ -19,6 +19,7 @@ from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
 from taut.launch.torch_setup import prepare_torch, torch_state_kept
 from taut.launch.world import careless_teacher, untrained_world_policy
+from taut.models.adapter import need_peft
 from taut.models.save import save_policy
 from taut.tasks.data import column_of, completion_ids, make_prompts
 from taut.training.sft import Example, fine_tune
@@ -35,6 +36,7 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     mistake, before any weights load, and NonFiniteError before a step that would ruin them.
     """
     quiet_transformers()
+    need_peft(config.lora)
     output = new_folder(config.sft.output, "sft.output")
     world_model, world_data = config.model.path == WORLD, config.data.path == WORLD
     tokenizer = tokenizer_for(config.model)

@@ -83,14 +83,18 @@ class Adapter:
         return weights
 
 
+def need_peft(config: LoraConfig) -> None:
+    """Raises ImportError, before any weights load, where adapters are asked for and peft is not installed."""
+    if config.rank and find_spec("peft") is None:
+        raise ImportError("lora.rank needs peft: pip install 'taut[lora]'")
+
+
 def add_adapter(model: Any, config: LoraConfig) -> Adapter:
     """Freezes a causal language model and puts the policy's adapter on it, in place; it starts as no change.
 
-    Raises ImportError without peft, and ValueError where `lora.target_modules` names nothing in the model, or its
-    embeddings or LM head: the head's weight is read as it stands, and may be tied to the embeddings.
+    Raises ValueError where `lora.target_modules` names nothing in the model, or its embeddings or LM head: the
+    head's weight is read as it stands, and may be tied to the embeddings.
     """
-    if find_spec("peft") is None:
-        raise ImportError("lora.rank needs peft: pip install 'taut[lora]'")
     import peft
     from peft.tuners.lora import LoraLayer
 
@@ -104,9 +108,8 @@ def add_adapter(model: Any, config: LoraConfig) -> Adapter:
     )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", FutureWarning
-            )  # peft asks transformers by a name that it is to lose
+            # peft asks transformers something by a name that will be gone in its next major version.
+            warnings.simplefilter("ignore", FutureWarning)
             peft_model = peft.get_peft_model(model, settings, adapter_name="policy")
     except ValueError as error:
         raise ValueError(f"lora.target_modules = {config.target_modules}: {error}") from error
