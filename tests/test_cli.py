@@ -250,8 +250,11 @@ def test_runs(taut):
     assert code == DONE
     assert "first" in out
     code, out, _ = taut("runs", "--json")
-    summaries = {row["name"]: row for row in map(json.loads, out.splitlines())}
-    assert summaries["first"]["steps"] == 2
+    rows = {row["run"]: row for row in map(json.loads, out.splitlines())}
+    assert rows["first"]["steps"] == 2
+    shown = json.loads(taut("show", "first", "--json")[1])
+    compared = json.loads(taut("compare", "first", "--json")[1])["results"][0]
+    assert rows["first"] == compared == {key: shown[key] for key in compared}
     assert taut("runs", "--root", "nowhere") == (DONE, "no runs in nowhere; taut train makes one\n", "")
 
 

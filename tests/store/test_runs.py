@@ -5,7 +5,7 @@ from made_up import CONFIG, make_run
 
 from taut.store import Run, RunWriter, StepRecord
 from taut.store.compare import config_differences, summary_rows
-from taut.store.runs import RunSummary, find_run, list_runs, new_run_directory
+from taut.store.runs import UNREADABLE, find_run, list_runs, new_run_directory
 
 
 def test_list_oldest_first(tmp_path):
@@ -15,8 +15,20 @@ def test_list_oldest_first(tmp_path):
         writer.append(StepRecord(2, {}, {"reward/mean": 0.75}))
         writer.finish("failed")
     first, second = list_runs(tmp_path)
-    assert first == RunSummary("b", "finished", first.created, 3, 0.03, None)
-    assert second == RunSummary("a", "failed", second.created, 2, 0.75, 0.25)
+    assert [first, second] == summary_rows([Run.open(tmp_path / "b"), Run.open(tmp_path / "a")])
+    assert (first["run"], first["status"], first["steps"], first["eval/accuracy"]) == (
+        "b",
+        "finished",
+        3,
+        None,
+    )
+    assert (second["run"], second["status"], second["steps"], second["eval/accuracy"]) == (
+        "a",
+        "failed",
+        2,
+        0.25,
+    )
+    assert second["reward/mean"] == pytest.approx((0.5 + 0.75) / 2)
 
 
 def test_list_goes_on_past_what_it_cannot_read(tmp_path):
@@ -24,10 +36,10 @@ def test_list_goes_on_past_what_it_cannot_read(tmp_path):
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "run.db").write_text("nonsense")
     (tmp_path / "not a run").mkdir()
-    assert [(run.name, run.status) for run in list_runs(tmp_path)] == [
-        ("bad", "unreadable"),
-        ("good", "finished"),
-    ]
+    bad, good = list_runs(tmp_path)
+    assert bad == {"run": "bad", **UNREADABLE}
+    assert list(bad) == list(good)
+    assert (good["run"], good["status"]) == ("good", "finished")
 
 
 def test_list_of_no_folder_is_empty(tmp_path):

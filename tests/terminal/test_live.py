@@ -118,7 +118,7 @@ def test_summary_at_the_end(make_console, made_up_run):
     page = console.file.getvalue()
     assert "0.200" in page  # the mean of the rewards 0.1, 0.2 and 0.3
     assert "in its useful range" in page
-    assert "taut show [red]made-up" in page
+    assert "[red]made-up'   the replies, token by token" in page
 
 
 def test_a_wait_in_the_middle_is_shown_beside_the_metrics_until_it_is_over(make_console):

@@ -15,16 +15,14 @@ def runs(*, root: str = ROOT, json: bool = False) -> None:
         root: Folder that holds the run directories.
         json: One JSON object a run instead of the table.
     """
-    from dataclasses import asdict
-
     from taut.store.codec import to_json
     from taut.store.runs import list_runs
     from taut.terminal.tables import runs_table
 
     found = list_runs(root)
     if json:
-        for summary in found:
-            print(to_json(asdict(summary)))
+        for row in found:
+            print(to_json(row))
     else:
         console = make_console()
         console.print(runs_table(found, console) if found else f"no runs in {root}; taut train makes one")

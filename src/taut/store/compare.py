@@ -9,8 +9,8 @@ import numpy as np
 
 from taut.store.run import Run
 
-REWARD_STEPS = 5
-"""A run's final reward is the mean of its last steps: one step's is mostly sampling noise."""
+LAST_STEPS = 5
+"""How a run ended is the mean of so many steps: one step's number is mostly sampling noise."""
 
 
 def config_differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
@@ -24,15 +24,16 @@ def config_differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
 def summary_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """One row per run; a metric that a run never recorded is None.
 
-    `reward/mean` is over the last 5 steps, `eval/accuracy` the last measured, `clip/binding` the mean of all
-    steps.
+    `created` is in seconds since the epoch. `reward/mean` is over the last 5 steps, `eval/accuracy` the last
+    measured, `clip/binding` the mean of all steps.
     """
     return [
         {
             "run": run.name,
             "status": run.status,
+            "created": run.created,
             "steps": run.step_count,
-            "reward/mean": _mean(run.series("reward/mean")[1][-REWARD_STEPS:]),
+            "reward/mean": _mean(run.series("reward/mean")[1][-LAST_STEPS:]),
             "eval/accuracy": run.last("eval/accuracy"),
             "clip/binding": _mean(run.series("clip/binding")[1]),
         }

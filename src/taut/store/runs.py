@@ -5,32 +5,22 @@ from __future__ import annotations
 import difflib
 import secrets
 import time
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from taut.store.compare import summary_rows
 from taut.store.run import Run
 
-
-@dataclass(frozen=True)
-class RunSummary:
-    """One line of a list of runs."""
-
-    name: str
-    status: str
-    """As `Run.status`; unreadable where the store is damaged or of another Taut."""
-    created: float = 0.0
-    """Seconds since the epoch."""
-    steps: int = 0
-    reward: float | None = None
-    """The last `reward/mean`."""
-    accuracy: float | None = None
-    """The last `eval/accuracy`."""
+UNREADABLE = {
+    "status": "unreadable", "created": 0.0, "steps": 0, "reward/mean": None, "eval/accuracy": None, "clip/binding": None
+}  # fmt: skip
+"""The row of a run whose store is damaged or of another Taut."""
 
 
-def list_runs(root: Path | str) -> list[RunSummary]:
-    """The runs directly in `root`, oldest first; none where `root` does not exist."""
-    summaries = [_summary(path.parent) for path in Path(root).glob("*/run.db")]
-    return sorted(summaries, key=lambda summary: (summary.created, summary.name))
+def list_runs(root: Path | str) -> list[dict[str, Any]]:
+    """A row, as of `summary_rows`, for each run directly in `root`, oldest first; none where `root` does not exist."""
+    rows = [_row(path.parent) for path in Path(root).glob("*/run.db")]
+    return sorted(rows, key=lambda row: (row["created"], row["run"]))
 
 
 def find_run(root: Path | str, name_or_path: Path | str) -> Run:
@@ -42,7 +32,7 @@ def find_run(root: Path | str, name_or_path: Path | str) -> Run:
     for directory in (Path(root) / name_or_path, Path(name_or_path)):
         if (directory / "run.db").is_file():
             return Run.open(directory)
-    names = [summary.name for summary in list_runs(root)]
+    names = [row["run"] for row in list_runs(root)]
     nearest = difflib.get_close_matches(str(name_or_path), names, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else "`taut runs` lists what there is"
     raise ValueError(f"no run {str(name_or_path)!r} in {str(root)!r}: {hint}")
@@ -66,16 +56,9 @@ def new_run_directory(root: Path | str, name: str | None = None) -> Path:
     return directory
 
 
-def _summary(directory: Path) -> RunSummary:
+def _row(directory: Path) -> dict[str, Any]:
     try:
-        run = Run.open(directory)
+        [row] = summary_rows([Run.open(directory)])
     except ValueError:
-        return RunSummary(name=directory.name, status="unreadable")
-    return RunSummary(
-        name=directory.name,
-        status=run.status,
-        created=run.created,
-        steps=run.step_count,
-        reward=run.last("reward/mean"),
-        accuracy=run.last("eval/accuracy"),
-    )
+        return {"run": directory.name, **UNREADABLE}
+    return row

@@ -12,7 +12,7 @@ from taut.config import Config
 from taut.store import Run
 from taut.store.codec import to_json
 from taut.terminal.metrics import duration, shown_metrics
-from taut.terminal.summary import summary_row, training_summary
+from taut.terminal.summary import print_training_summary, summary_row
 
 IN_A_LINE = ("reward/mean", "eval/accuracy", "clip/binding", "kl/old_k1", "entropy", "rate/tokens")
 
@@ -54,7 +54,7 @@ class LinesView:
         self.console.print("  ".join(words), soft_wrap=True)
 
     def finish(self, run: Run) -> None:
-        self.console.print(training_summary(run, self.console))
+        print_training_summary(run, self.console)
 
 
 class JsonView:

@@ -19,7 +19,7 @@ from taut.store import Run
 from taut.terminal.console import foreign, glyphs_of
 from taut.terminal.metrics import Shown, duration, shown_metrics
 from taut.terminal.sparkline import sparkline
-from taut.terminal.summary import training_summary
+from taut.terminal.summary import print_training_summary
 
 WIDEST = 100
 """Columns; on a wider terminal the eye would lose the line."""
@@ -62,7 +62,7 @@ class LiveView:
     def finish(self, run: Run) -> None:
         self.finished = True
         self._live.stop()
-        self.console.print(training_summary(run, self.console))
+        print_training_summary(run, self.console)
 
     def render(self) -> RenderableType:
         width = min(self.console.width, WIDEST) - 2

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -10,10 +12,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from taut.config import Config
 from taut.store import Run
-from taut.store.compare import REWARD_STEPS, summary_rows
+from taut.store.compare import LAST_STEPS, summary_rows
 from taut.terminal.console import foreign, glyphs_of, printable
-from taut.terminal.gauge import describe_clipped_share
+from taut.terminal.gauge import describe_clipped_share, describe_collapse
 from taut.terminal.metrics import duration, number, shown_metrics
 from taut.terminal.sparkline import sparkline
 
@@ -31,12 +34,14 @@ def summary_row(run: Run) -> dict[str, Any]:
     }
 
 
-def training_summary(run: Run, console: Console) -> RenderableType:
-    """What `taut train` ends with."""
-    name = printable(run.name, console)
-    follow = Text(f"taut show {name}", style="bold").append("   the replies, token by token", style="dim")
-    where = Text("saved in ", style="dim").append_text(foreign(str(run.directory), console))
-    return Padding(Group("", outcome(run, console), "", where, follow), (0, 1))
+def print_training_summary(run: Run, console: Console) -> None:
+    """What `taut train` ends with: how the run ended, where it is, and the command that shows it."""
+    at_home = run.directory.parent == Path(Config().run.root)
+    name = shlex.quote(printable(run.name if at_home else str(run.directory), console))
+    follow = Text(f" taut show {name}", style="bold").append("   the replies, token by token", style="dim")
+    where = Text(" saved in ", style="dim").append_text(foreign(str(run.directory), console))
+    console.print(Padding(outcome(run, console), 1))
+    console.print(where, follow, sep="\n", soft_wrap=True)  # a folded command could not be copied
 
 
 def run_summary(run: Run, console: Console) -> RenderableType:
@@ -73,9 +78,9 @@ def outcome(run: Run, console: Console) -> Table:
     greedy, share = run.last("eval/greedy"), results["clip/binding"]
     surrogate = run.config.get("algorithm", {}).get("surrogate", "clipped")
     meanings = {
-        "reward/mean": f"mean of the last {REWARD_STEPS} steps",
+        "reward/mean": f"mean of the last {LAST_STEPS} steps",
         "eval/accuracy": "" if greedy is None else f"greedy {number(greedy)}",
-        "clip/binding": gauge_of(run, share),
+        "clip/binding": "; ".join(filter(None, ["mean of all steps", gauge_of(run, share)])),
     }
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
@@ -91,7 +96,10 @@ def outcome(run: Run, console: Console) -> Table:
 
 
 def gauge_of(run: Run, share: float | None) -> str:
-    """The clipped share in words, where the bounds it is judged by apply."""
+    """The clipped share in words, where the bounds it is judged by apply, and the policy has not collapsed."""
+    entropies = run.series("entropy")[1][-LAST_STEPS:]
+    if len(entropies) and (collapse := describe_collapse(float(entropies.mean()))):
+        return collapse
     algorithm = run.config.get("algorithm", {})
     per_token = algorithm.get("surrogate") == "clipped" and algorithm.get("ratio_level") == "token"
     return describe_clipped_share(share, _steps_per_batch(run)) if per_token and share is not None else ""

@@ -10,7 +10,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from taut.store.runs import RunSummary
 from taut.terminal.console import foreign
 from taut.terminal.metrics import number, percent
 
@@ -40,14 +39,15 @@ def plain_table(*headings: str, right: Sequence[str] = ()) -> Table:
     return table
 
 
-def runs_table(summaries: Sequence[RunSummary], console: Console) -> Table:
+def runs_table(rows: Sequence[Mapping[str, Any]], console: Console) -> Table:
+    """As `store.runs.list_runs` gives them."""
     right = ("steps", "reward", "held-out")
     table = plain_table("run", "status", "created", *right, right=right)
-    for summary in summaries:
-        status = foreign(summary.status, console, STATUS_STYLES.get(summary.status, ""))
-        created = time.strftime("%Y-%m-%d %H:%M", time.localtime(summary.created)) if summary.created else ""
-        results = (cell(summary.reward, number), cell(summary.accuracy, number))
-        table.add_row(foreign(summary.name, console), status, created, str(summary.steps), *results)
+    for row in rows:
+        status = foreign(row["status"], console, STATUS_STYLES.get(row["status"], ""))
+        created = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["created"])) if row["created"] else ""
+        results = (cell(row["reward/mean"], number), cell(row["eval/accuracy"], number))
+        table.add_row(foreign(row["run"], console), status, created, str(row["steps"]), *results)
     return table
 
 
