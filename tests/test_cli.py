@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 import torch
@@ -79,8 +80,11 @@ WRONG = [
     (["train", "nothing.yaml"], "nothing.yaml does not exist"),
     (["train", "a.yaml", "b.yaml"], "one config file can be given"),
     (["train", "--run.steps"], "has no value"),
+    (["sweep"], "name the values to combine"),
+    (["sweep", "small.yaml", "--run.seed", "0"], "name the values to combine"),
     (["sweep", "run.seed"], "section.key=value"),
     (["sweep", "run.seed=0", "--jobs", "0"], "--jobs is a whole number"),
+    (["train", "--model.path", "/nonexistent"], "/nonexistent: there is no such folder"),
     (["show", "nothing"], "no run 'nothing'"),
     (["compare"], "name the runs"),
     (["sample", "--prompt"], "--prompt has no value"),
@@ -303,7 +307,9 @@ def test_sample(taut):
     assert code == DONE
     rows = [json.loads(line) for line in out.splitlines()]
     assert [row["prompt"] for row in rows] == ["1+1="] * 3 + ["2+2="] * 3
-    assert "1+1=" in taut("sample", "first", "--prompt", "1+1=")[1]
+    ended = {"stop": "by itself", "length": "cut"}[rows[0]["finish_reason"]]
+    [line] = [line for line in taut("sample", "first", "--prompt", "1+1=")[1].splitlines() if "1+1=" in line]
+    assert line.rstrip().endswith(ended)
 
 
 def test_five_prompts_and_a_batch_of_eight(taut):
@@ -359,9 +365,23 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(trained, monkeypatch):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED
-    assert err == "taut: interrupted; the steps that were finished are kept\n"
-    assert Run.open("runs/stopped").status == "interrupted"
-    assert Run.open("runs/stopped").step_count >= 2
+    run = Run.open("runs/stopped")
+    assert run.status == "interrupted"
+    assert run.step_count >= 2
+    kept = f"its {run.step_count} finished steps are kept in {run.directory}"
+    assert err == f"taut: interrupted; {kept}\n"
+
+
+def test_ctrl_c_before_the_first_step_promises_nothing(taut, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    message = "taut: interrupted before the first step was finished\n"
+    monkeypatch.setattr(local, "train_ppo", interrupt)
+    assert taut("train", "small.yaml", "--run.name", "no-step", "--json") == (INTERRUPTED, "", message)
+    monkeypatch.setattr(local, "load_prompts", interrupt)
+    assert taut("train", "small.yaml", "--run.name", "no-run", "--json") == (INTERRUPTED, "", message)
+    assert not os.path.exists("runs/no-run")
 
 
 def test_a_reader_that_leaves_early_is_no_traceback(trained, monkeypatch):
@@ -371,6 +391,23 @@ def test_a_reader_that_leaves_early_is_no_traceback(trained, monkeypatch):
     process.stdout.close()
     assert process.wait(timeout=60) == FAILED
     assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize(
+    "command", ["--help", "train --help", "show --help", "runs", "show first", "compare first"]
+)
+def test_head(trained, monkeypatch, command):
+    """Whatever a command prints, however little, to a reader that is gone."""
+    monkeypatch.chdir(trained)
+    line = f"{sys.executable} -m taut.cli {command}"
+    ended = subprocess.run(
+        ["bash", "-c", f"{line} | true"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.stderr == ""
+
+
+def test_version(taut):
+    assert taut("--version") == (DONE, f"taut {version('taut')}\n", "")
 
 
 def test_a_console_without_utf_8(trained, monkeypatch):

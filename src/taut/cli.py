@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
+import taut
 from taut.commands import learn, look, use
 from taut.commands.help import plain_help, print_commands, print_settings_help
 from taut.terminal.console import make_console, printable
@@ -41,9 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     try:
-        _run([argument for argument in given if argument != "--debug"])
-    except KeyboardInterrupt:
-        return _say("interrupted; the steps that were finished are kept", INTERRUPTED, debug)
+        try:
+            _run([argument for argument in given if argument != "--debug"])
+        finally:
+            sys.stdout.flush()  # at exit, where Python would do it, a reader that has left cannot be caught
+    except KeyboardInterrupt as interrupt:
+        return _say(f"interrupted{interrupt}", INTERRUPTED, debug)
     except (ValueError, ImportError) as error:
         return _say(str(error), WRONG_INPUT, debug)
     except (
@@ -63,6 +67,8 @@ def _run(arguments: list[str]) -> None:
     console = make_console()
     if name in ("-h", "--help"):
         print_commands({**WITH_SETTINGS, **PLAIN}, console)
+    elif name == "--version":
+        print(f"taut {taut.__version__}")
     elif name in WITH_SETTINGS and {"-h", "--help"} & set(rest):
         print_settings_help(name, WITH_SETTINGS[name], console)
     elif name in WITH_SETTINGS:

@@ -111,7 +111,7 @@ def test_the_presets_are_those_that_can_be_named():
         ("optimizer", "learning_rate", 0),
         ("optimizer", "beta1", 1),
         ("model", "path", None),
-        ("run", "stepz", 1),
+        ("run", "zzz", 1),
     ],
 )
 def test_values_out_of_range_or_of_another_type_are_errors(section, key, value):
@@ -139,3 +139,12 @@ def test_no_torch_is_imported():
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "[]\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "nearest"),
+    [({"algorithm": {"epoch": 2}}, "epochs"), ({"algoritm": {"epochs": 2}}, "algorithm")],
+)
+def test_a_config_made_in_python_names_the_nearest_key_too(wrong, nearest):
+    with pytest.raises(ValueError, match=rf"did you mean {nearest}\?"):
+        Config(**wrong)

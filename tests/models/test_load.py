@@ -97,6 +97,14 @@ def test_a_folder_without_a_config_is_told_before_anything_loads(tmp_path):
     load.check_is_model("some/hub-id", None)
 
 
+@pytest.mark.parametrize(
+    "path", ["/nonexistent", "./model", "../model", "model/", "a/b/c", "~/model", "my model"]
+)
+def test_what_is_neither_a_folder_nor_a_hub_id(path):
+    with pytest.raises(ValueError, match=f"model.path {path}: there is no such folder"):
+        load.check_is_model(path, None)
+
+
 @pytest.mark.parametrize("loads", [load.load_model, load.load_tokenizer])
 def test_gguf_without_its_library_names_the_extra(loads, monkeypatch):
     monkeypatch.setattr(load, "find_spec", lambda name: None)

@@ -81,6 +81,16 @@ def made_up_run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
+def two_clipped_run(tmp_path: Path) -> Run:
+    """As `made_up_run`, a step, and the clip holds two tokens of reply 1 in the last optimiser step."""
+    record = made_up_step(1)
+    record.optimizer_steps[3].logprobs = [np.log(np.array([0.5, 1.0, 0.5], dtype=np.float32))]
+    with RunWriter.create(tmp_path / "two-clipped", json.dumps(CONFIG), {}) as writer:
+        writer.append(record)
+    return Run.open(tmp_path / "two-clipped")
+
+
+@pytest.fixture
 def make_console() -> Callable[..., Console]:
     """A console that prints into memory, plain; `console.file.getvalue()` is what it printed."""
 

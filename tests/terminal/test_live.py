@@ -100,6 +100,12 @@ def test_one_line_a_step(make_console):
     assert last.endswith("tokens/s 12,345")
 
 
+def test_step_0_without_held_out_prompts_is_no_line(make_console):
+    console = make_console()
+    LinesView(config(), console).observe(0, {})
+    assert console.file.getvalue() == ""
+
+
 def test_json_is_strict(capsys, made_up_run):
     view = JsonView()
     view.wait("fine-tuning", 1, 800)

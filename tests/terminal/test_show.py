@@ -72,6 +72,34 @@ def test_what_is_not_there_is_named(made_up_run, step, optimizer_step, message):
         step_view(made_up_run, step, optimizer_step, replies=8)
 
 
+def test_an_error_stands_alone(made_up_run, make_console):
+    console = make_console()
+    with pytest.raises(ValueError, match="steps kept: 1-3"):
+        print_run(made_up_run, console, 9, -1, "ratio", replies=8)
+    assert console.file.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("optimizer_step", "order"),
+    [(1, ["0.000", "1.000"]), (2, ["0.000", "1.000"]), (3, ["1.000", "0.000"])],
+)
+def test_replies_with_the_most_clipped_tokens_come_first(
+    two_clipped_run, make_console, optimizer_step, order
+):
+    """Nothing is clipped in the first epoch; in the second one token of reply 0 and then two of reply 1 are."""
+    page = page_of(two_clipped_run, make_console(), optimizer_step=optimizer_step)
+    assert re.findall(r"reward (\d\.\d+)  ", page)[-2:] == order
+    assert "2 of 2 replies, most clipped first" in page
+    view = step_view(two_clipped_run, 1, optimizer_step, replies=1)
+    assert [f"{reply.reward:.3f}" for reply in view.replies] == order[:1]
+
+
+def test_no_blank_line_beneath_a_reply_in_which_nothing_is_clipped(made_up_run, make_console):
+    tokens = [TokenView("7", True, 1.0, 1.0, ""), TokenView("8", True, 1.5, 1.0, "high")]
+    assert len(token_lines(tokens[:1], "clip", (0, 0), 80, make_console())) == 1
+    assert len(token_lines(tokens, "clip", (0, 0), 80, make_console())) == 2
+
+
 def test_json_object(made_up_run):
     shown = run_object(made_up_run, 1, 3, replies=1)
     assert shown["steps"] == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taut.commands.arguments import (
@@ -48,10 +49,26 @@ def _train(config: Config, console: Console, json: bool) -> None:
     from taut.terminal.live import LiveView
 
     drawn = console.is_terminal and not console.quiet
-    with JsonView() if json else LiveView(config, console) if drawn else LinesView(config, console) as view:
-        from taut.launch.local import train  # takes seconds, under a view that is already there
+    view = JsonView() if json else LiveView(config, console) if drawn else LinesView(config, console)
+    try:
+        with view:
+            from taut.launch.local import train  # takes seconds, under a view that is already there
 
-        view.finish(train(config, [view.observe], view.wait))
+            view.finish(train(config, [view.observe], view.wait))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_what_is_kept(Path(config.run.root) / str(config.run.name))) from None
+
+
+def _what_is_kept(directory: Path) -> str:
+    """Of a run that was interrupted, which may have been before there was one."""
+    from taut.store import Run
+
+    steps = Run.open(directory).step_count if (directory / "run.db").is_file() else 0
+    return (
+        f"; its {steps} finished steps are kept in {directory}"
+        if steps
+        else " before the first step was finished"
+    )
 
 
 def sft(arguments: list[str]) -> None:
@@ -141,6 +158,8 @@ def sweep(arguments: list[str]) -> None:
     jobs = take_count(taken, "jobs")
     file = one_word([word for word in taken.words if is_config_file(word)], "config file")
     axes = parse_axes([word for word in taken.words if not is_config_file(word)])
+    if not axes:
+        raise ValueError("name the values to combine, as in taut sweep algorithm.epochs=1,4 run.seed=0,1")
     base = {**flatten(read_yaml(file) if file else {}), **taken.settings}
     root = resolve_and_tell(base).run.root
     from taut.launch.sweep import SEED, run_sweep, summarize

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import difflib
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 """A name or path; one of digits alone reads as a number in YAML and is meant as text."""
@@ -19,3 +20,12 @@ class Section(BaseModel):
     """Unknown keys are errors, `true` is no number and 5.0 no count, and values are final."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_nearest(cls, explicit: Any) -> Any:
+        for key in explicit if isinstance(explicit, dict) else ():
+            near = difflib.get_close_matches(str(key), cls.model_fields, n=1)
+            if near and key not in cls.model_fields:
+                raise ValueError(f"unknown key {key}; did you mean {near[0]}?")
+        return explicit

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -105,8 +107,15 @@ def _refuse_missing(info: Any, path: str, what: str) -> None:
 
 
 def check_is_model(path: str, gguf_file: str | None) -> None:
-    """Raises ValueError before anything is loaded where `path` is a folder without a model's config."""
-    if Path(path).is_dir() and not gguf_file and not (Path(path) / "config.json").is_file():
+    """Raises ValueError before anything is loaded where `path` is neither a model's folder nor what a hub id may be."""
+    if not Path(path).is_dir():
+        try:
+            validate_repo_id(path)
+        except HFValidationError:
+            raise ValueError(
+                f"model.path {path}: there is no such folder, and a hub id is owner/name"
+            ) from None
+    elif not gguf_file and not (Path(path) / "config.json").is_file():
         if gguf := sorted(Path(path).glob("*.gguf")):
             raise ValueError(
                 f"model.path {path} holds GGUF weights and no config.json: set model.gguf_file, to {gguf[0].name}"

@@ -48,6 +48,8 @@ class LinesView:
                 words.append(f"{shown.label} {shown.format(metrics[shown.metric])}")
         if step == 0:
             self.started = time.monotonic()
+            if len(words) == 1:  # nothing was evaluated
+                return
         elif step < steps:
             left = (time.monotonic() - self.started) / step * (steps - step)
             words.append(f"{duration(left)} left")

@@ -15,7 +15,7 @@ from rich.text import Text
 from taut.config import WORLD
 from taut.store import ReplyRecord, Run
 from taut.terminal.console import foreign, glyphs_of
-from taut.terminal.metrics import number
+from taut.terminal.metrics import clip_label, number
 from taut.terminal.summary import run_summary, summary_row
 from taut.terminal.tokens import ClipName, ColorBy, TokenView, legend, token_lines
 
@@ -48,14 +48,16 @@ class StepView:
     clip_low: float | None
     clip_high: float | None
     surrogate: str
+    batch_size: int
     replies: list[ReplyView]
+    """Those with the most tokens held by the clip first, and of as many, in the order of the batch."""
 
 
 def print_run(
     run: Run, console: Console, step: int, optimizer_step: int, color: ColorBy, replies: int
 ) -> None:
+    view = step_view(run, step, optimizer_step, replies)  # first: an error about it stands alone
     console.print(run_summary(run, console))
-    view = step_view(run, step, optimizer_step, replies)
     if view is not None:
         console.print(Padding(_step_grid(view, color, console), (1, 1, 0, 1)))
 
@@ -91,12 +93,19 @@ def step_view(run: Run, step: int, optimizer_step: int, replies: int) -> StepVie
     for earlier in range(at + 1):
         seen |= {int(row): (earlier, place) for place, row in enumerate(batch.updates[earlier].rows)}
     states, text_of = clip_states(batch), _token_texts(run)
+    held = {row: _held(states[earlier], place) for row, (earlier, place) in seen.items()}
+    most_held = sorted(range(len(records)), key=lambda row: (-held.get(row, 0), row))
     shown = [
-        _reply_view(record, text_of, seen.get(row), states)
-        for row, record in enumerate(records[: max(0, replies)])
+        _reply_view(records[row], text_of, seen.get(row), states) for row in most_held[: max(0, replies)]
     ]
     low, high, surrogate = (batch.constants[key] for key in ("clip_low", "clip_high", "surrogate"))
-    return StepView(step, at, count, batch.updates[at].epoch, low, high, surrogate, shown)
+    epoch = batch.updates[at].epoch
+    return StepView(step, at, count, epoch, low, high, surrogate, len(records), shown)
+
+
+def _held(state: Any, place: int) -> int:
+    """How many of a reply's tokens the clip holds."""
+    return int((state.binding[place] | state.dual[place]).sum())
 
 
 def _reply_view(
@@ -170,6 +179,8 @@ def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
     head = Text(f"step {view.step}", style="bold").append(
         f"   {place}, coloured by {color}", style="not bold"
     )
+    first = f"{clip_label(view.surrogate)} most first"
+    head.append(f"\n{len(view.replies)} of {view.batch_size} replies, {first}", style="not bold dim")
     return Group(head, legend(color, view.surrogate, console), "", grid)
 
 

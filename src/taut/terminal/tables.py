@@ -83,7 +83,7 @@ def samples_table(rollouts: Sequence[Rollout], console: Console) -> Table:
     for rollout in rollouts:
         prompt = "" if rollout.prompt.index == shown else rollout.prompt.text
         shown = rollout.prompt.index
-        ended = "cut" if rollout.truncated else ""
+        ended = "cut" if rollout.truncated else "by itself"
         table.add_row(foreign(prompt, console), foreign(rollout.text, console), ended)
     return table
 

@@ -37,7 +37,7 @@ class TokenView:
 def token_lines(
     tokens: Sequence[TokenView], color: ColorBy, strongest: tuple[float, float], width: int, console: Console
 ) -> list[Text]:
-    """Lines in pairs, tokens above and their values beneath, at most `width` columns wide.
+    """Lines in pairs, tokens above and their values beneath, at most `width` columns wide; blank ones are left out.
 
     `strongest` is the size of log ratio or advantage, below and above, from which the colour is strongest.
     """
@@ -54,7 +54,7 @@ def token_lines(
             (lines[-1], beneath, "dim"),
         ):
             line.append(text + " " * (cell - cell_len(text)), style=style).append(" ")
-    return lines
+    return [line for number, line in enumerate(lines) if number % 2 == 0 or line.plain.strip()]
 
 
 def legend(color: ColorBy, surrogate: str, console: Console) -> Text:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -17,8 +19,9 @@ def load_reward_function(reference: str) -> RewardFunction:
     try:
         module = _load_file(place) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:  # the user's own module runs here
+        line = line_in(os.path.abspath(place), error)
         raise RefusedError(
-            f"reward {reference}: importing {place} raised {type(error).__name__}: {error}"
+            f"reward {reference}: importing {place} raised {type(error).__name__}: {error}{line}"
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -27,6 +30,12 @@ def load_reward_function(reference: str) -> RewardFunction:
             f"reward {reference}: {place} has no function {name}; it has {', '.join(there) or 'none'}"
         )
     return function
+
+
+def line_in(file: str, error: BaseException) -> str:
+    """The line of a user's file that an error came from, as the end of a message; "" where it has none there."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f", at {file}:{lines[-1]}" if lines else ""
 
 
 def _load_file(path: str) -> ModuleType:

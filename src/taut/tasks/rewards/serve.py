@@ -7,6 +7,7 @@ Over the connection come first the function, by reference or pickled by value, t
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import pickle
 import sys
@@ -18,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from taut.tasks.rewards.contract import RefusedError, RewardFunction, call_function, check_signature
-from taut.tasks.rewards.load import load_reward_function
+from taut.tasks.rewards.load import line_in, load_reward_function
 
 
 def serve(connection: Connection) -> None:
@@ -32,6 +33,8 @@ def serve(connection: Connection) -> None:
     connection.send(_outcome(load))
     if function is None:
         return
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    file = code.co_filename if code else ""
     # One event loop for all calls: an async function's clients and locks belong to the loop they were made in.
     with asyncio.Runner() as runner:
         while True:
@@ -39,16 +42,16 @@ def serve(connection: Connection) -> None:
                 request = connection.recv()
             except (EOFError, OSError):
                 return
-            connection.send(_outcome(partial(_handle, function, name, request, runner)))
+            connection.send(_outcome(partial(_handle, function, name, request, runner), file))
 
 
-def _outcome(work: Callable[[], Any]) -> tuple[str, Any]:
+def _outcome(work: Callable[[], Any], file: str = "") -> tuple[str, Any]:
     try:
         return "done", work()
     except RefusedError as error:
         return "refused", str(error)
     except BaseException as error:  # a user's code runs: whatever it does, an exit too, is reported
-        return "raised", f"raised {type(error).__name__}: {error}"
+        return "raised", f"raised {type(error).__name__}: {error}{line_in(file, error)}"
 
 
 def _handle(function: RewardFunction, name: str, request: tuple[str, Any], runner: asyncio.Runner) -> Any:
