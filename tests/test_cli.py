@@ -149,12 +149,48 @@ def test_wrong_input_is_named_in_few_lines(taut, arguments, message):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["show"], ["show", "first", "--step", "x"], ["export", "first", "o", "--format", "csv"]]
-)
-def test_wrong_arguments_of_plain_commands(taut, arguments):
+    ("arguments", "message"),
+    [
+        (["show"], "taut show needs RUN; taut show --help says more"),
+        (["export"], "taut export needs RUN and DIRECTORY; taut export --help says more"),
+        (["export", "first"], "taut export needs DIRECTORY; taut export --help says more"),
+        (["show", "first", "second"], "taut show does not take 'second'; taut show --help says more"),
+        (["show", "first", "--stp", "1"], "taut show has no --stp: did you mean --step?"),
+        (["show", "first", "--optimizer_stp", "1"], "taut show has no --optimizer_stp: did you mean --optimizer-step?"),
+        (["runs", "--zzz", "1"], "taut runs has no --zzz: taut runs --help says more"),
+        (["show", "first", "--step"], "--step has no value; keys are set as --section.key value"),
+        (["show", "first", "--step", "x"], "--step = x: input should be a valid integer"),
+        (["show", "first", "--step", "1.5"], "--step = 1.5: input should be a valid integer"),
+        (["export", "first", "o", "--format", "csv"], "--format = csv: input should be 'jsonl', 'parquet' or"),
+        (["show", "first", "--step", "9", "--json"], "run 'first' holds no replies of step 9; steps kept: 1-2"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_wrong_arguments_of_plain_commands_are_one_line(taut, arguments, message):
     code, out, err = taut(*arguments)
     assert code == WRONG_INPUT
-    assert len((out + err).splitlines()) <= 10
+    assert not out
+    assert err.startswith(f"taut: {message}")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_folder_of_digits_is_a_folder(taut):
+    assert taut("runs", "--root", "2024") == (DONE, "no runs in 2024; taut train makes one\n", "")
+
+
+def test_help_of_plain_commands_names_their_arguments(taut):
+    assert taut("show", "--help")[1].startswith("usage: taut show [-h] [OPTIONS] RUN\n")
+    assert taut("export", "--help")[1].startswith("usage: taut export [-h] RUN DIRECTORY ")
+
+
+def test_help_of_train_is_written_as_a_config_is(taut):
+    page = taut("train", "--help")[1]
+    assert page.count("usage: ") == 1
+    lines = [line.strip() for line in page.splitlines()]
+    assert "--run.name null" in lines
+    assert "--algorithm.dynamic_sampling 0" in lines
+    assert "--data.as_chat false" in lines
+    assert "None" not in page
 
 
 def test_a_run_is_never_written_into(taut):

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import taut
 from taut.commands import learn, look, use
-from taut.commands.help import plain_help, print_commands, print_settings_help
+from taut.commands.arguments import call_plain
+from taut.commands.help import print_commands, print_plain_help, print_settings_help
 from taut.terminal.console import make_console, printable
 
 WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
@@ -31,7 +32,7 @@ PLAIN: dict[str, Callable[..., None]] = {
     "compare": look.compare,
     "export": look.export,
 }
-"""Their arguments are their signature, which tyro reads: those before the / by place, the others by name."""
+"""Their arguments are their signature: those before the / by place, the others by name."""
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 LONGEST_ERROR = 8  # lines
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # at exit, where Python would do it, a reader that has left cannot be caught
     except KeyboardInterrupt as interrupt:
-        return _say(f"interrupted{interrupt}", INTERRUPTED, debug)
+        return _say(str(interrupt) or "interrupted", INTERRUPTED, debug)
     except (ValueError, ImportError) as error:
         return _say(str(error), WRONG_INPUT, debug)
     except (
@@ -57,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except (ArithmeticError, OSError, RuntimeError, sqlite3.Error) as error:
         return _say(f"{type(error).__name__}: {error}", FAILED, debug)
-    except SystemExit as end:  # how tyro ends after a help page, or after an error it has told
-        return end.code if isinstance(end.code, int) else WRONG_INPUT
+    except SystemExit as end:  # how rich ends where the reader has left
+        return end.code if isinstance(end.code, int) else FAILED
     return DONE
 
 
@@ -71,14 +72,12 @@ def _run(arguments: list[str]) -> None:
         print(f"taut {taut.__version__}")
     elif name in WITH_SETTINGS and {"-h", "--help"} & set(rest):
         print_settings_help(name, WITH_SETTINGS[name], console)
+    elif name in PLAIN and {"-h", "--help"} & set(rest):
+        print_plain_help(name, PLAIN[name])
     elif name in WITH_SETTINGS:
         WITH_SETTINGS[name](rest)
     elif name in PLAIN:
-        import tyro  # only here: help of the other commands need not wait for it
-
-        command = PLAIN[name]
-        options = (tyro.conf.FlagCreatePairsOff,)
-        tyro.cli(command, args=rest, prog=f"taut {name}", description=plain_help(command), config=options)
+        call_plain(name, PLAIN[name], rest)
     else:
         near = difflib.get_close_matches(name, [*WITH_SETTINGS, *PLAIN], n=1)
         hint = f"did you mean {near[0]}?" if near else "taut --help lists the commands"

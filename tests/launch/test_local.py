@@ -181,7 +181,8 @@ def test_a_reply_on_which_a_function_failed_is_stored_and_trains_nothing(own, tm
     assert failed
     assert all(math.isnan(reply.reward) and not reply.mask.any() for reply in failed)
     assert all((reply.advantages == 0).all() for reply in failed)
-    assert {reply.failures["score"] for reply in failed} == {"raised AssertionError: a one"}
+    why = f"raised AssertionError: a one, at {tmp_path / 'rewards.py'}:2"
+    assert {reply.failures["score"] for reply in failed} == {why}
     assert run.series("reward/score/failed")[1][0] == len(failed) == run.series("reply/excluded")[1][0]
 
 

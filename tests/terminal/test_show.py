@@ -89,7 +89,7 @@ def test_replies_with_the_most_clipped_tokens_come_first(
     """Nothing is clipped in the first epoch; in the second one token of reply 0 and then two of reply 1 are."""
     page = page_of(two_clipped_run, make_console(), optimizer_step=optimizer_step)
     assert re.findall(r"reward (\d\.\d+)  ", page)[-2:] == order
-    assert "2 of 2 replies, most clipped first" in page
+    assert "2 of 2 replies, the most clipped first" in page
     view = step_view(two_clipped_run, 1, optimizer_step, replies=1)
     assert [f"{reply.reward:.3f}" for reply in view.replies] == order[:1]
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from taut.config import (
     Config,
@@ -80,6 +84,50 @@ def resolve_and_tell(*layers: dict[str, Any], kind: ConfigKind = Config) -> Any:
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     return config
+
+
+def call_plain(name: str, command: Callable[..., None], arguments: Sequence[str]) -> None:
+    """Calls a command whose arguments are its signature: those before the / by place, the others by name.
+
+    Raises ValueError where one is missing, unknown or not of its type.
+    """
+    known = inspect.signature(command).parameters.values()
+    by_place = [parameter for parameter in known if parameter.kind is parameter.POSITIONAL_ONLY]
+    by_name = [parameter.name for parameter in known if parameter not in by_place]
+    taken = take_apart(
+        arguments, switches=[parameter.name for parameter in known if parameter.default is False]
+    )
+    words: list[Any] = list(taken.words)
+    types = get_type_hints(command)
+    if by_place and get_origin(types[by_place[0].name]) is tuple:
+        words = [tuple(words)]
+    see = f"taut {name} --help says more"
+    if len(words) < len(by_place):
+        missing = " and ".join(parameter.name.upper() for parameter in by_place[len(words) :])
+        raise ValueError(f"taut {name} needs {missing}; {see}")
+    if len(words) > len(by_place):
+        raise ValueError(f"taut {name} does not take {words[len(by_place)]!r}; {see}")
+    for flag in taken.settings:
+        if flag not in by_name:
+            near = difflib.get_close_matches(flag, by_name, n=1)
+            hint = f"did you mean --{near[0].replace('_', '-')}?" if near else see
+            raise ValueError(f"taut {name} has no --{flag}: {hint}")
+    switched = dict.fromkeys(taken.switches, True)
+    command(
+        *words,
+        **switched,
+        **{flag: _typed(flag, value, types[flag]) for flag, value in taken.settings.items()},
+    )
+
+
+def _typed(flag: str, value: Any, kind: Any) -> Any:
+    try:
+        return TypeAdapter(kind, config=ConfigDict(coerce_numbers_to_str=True)).validate_python(value)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise ValueError(
+            f"--{flag.replace('_', '-')} = {value}: {problem[0].lower()}{problem[1:]}"
+        ) from error
 
 
 def is_config_file(word: str) -> bool:

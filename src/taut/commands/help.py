@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -32,6 +34,18 @@ def plain_help(command: Command) -> str:
     return (inspect.getdoc(command) or "").partition("\n\nArgs:")[0]
 
 
+def print_plain_help(name: str, command: Command) -> None:
+    """The page that tyro makes of a command's signature and docstring. Ends by SystemExit."""
+    import tyro  # the other pages need not wait for it
+
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.kind is parameter.POSITIONAL_ONLY:  # tyro would show its type in place of its name
+            kind, shown_as = get_type_hints(command)[parameter.name], parameter.name.upper()
+            command.__annotations__[parameter.name] = Annotated[kind, tyro.conf.arg(metavar=shown_as)]
+    options = (tyro.conf.FlagCreatePairsOff,)
+    tyro.cli(command, args=["--help"], prog=f"taut {name}", description=plain_help(command), config=options)
+
+
 def print_settings_help(name: str, command: Command, console: Console) -> None:
     """The command's docstring; for a command that trains one model also every setting, for `train` the presets."""
     console.print(plain_help(command))
@@ -40,22 +54,26 @@ def print_settings_help(name: str, command: Command, console: Console) -> None:
     kinds = {"train": Config, "sft": SFTConfig, "reward-model": RewardModelConfig, "dpo": DPOConfig}
     if name not in kinds:
         return
-    import tyro  # the others need not wait for it
 
     if name == "train":
         console.print("\npresets, by --algorithm.preset:")
         console.print(_presets())
-    kind: Any = kinds[name]
-    options = (tyro.conf.FlagConversionOff,)
-    tyro.cli(
-        kind,
-        default=kind(),
-        prog=f"taut {name}",
-        description="",
-        args=["--help"],
-        config=options,
-        use_underscores=True,
-    )
+    console.print("\nsettings, with their defaults:")
+    console.print(_settings(kinds[name]))
+
+
+def _settings(kind: Any) -> Group:
+    """Each setting as it is given, with its default, and beneath what it means."""
+    from taut.config import leaf_fields
+    from taut.config.resolve import flatten
+
+    defaults, lines = flatten(kind().model_dump()), []
+    for key, field in leaf_fields(kind):
+        setting = Text(f"--{key} ", style="bold").append(_written(defaults[key]), style="not bold cyan")
+        choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+        which = f" One of {', '.join(choices)}." if choices else ""
+        lines += [Padding(setting, (0, 2)), Padding(Text(f"{field.description}{which}"), (0, 6))]
+    return Group(*lines)
 
 
 def _presets() -> Table:
@@ -65,6 +83,11 @@ def _presets() -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     for name, values in PRESETS.items():
-        settings = [f"{key} {'null' if value is None else value}" for key, value in values.items()]
+        settings = [f"{key} {_written(value)}" for key, value in values.items()]
         table.add_row(f"  {name}", Text(", ".join(settings)))
     return table
+
+
+def _written(value: Any) -> str:
+    """As it is written in a config file."""
+    return str(value) if isinstance(value, str) else json.dumps(value)

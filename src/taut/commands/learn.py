@@ -64,11 +64,9 @@ def _what_is_kept(directory: Path) -> str:
     from taut.store import Run
 
     steps = Run.open(directory).step_count if (directory / "run.db").is_file() else 0
-    return (
-        f"; its {steps} finished steps are kept in {directory}"
-        if steps
-        else " before the first step was finished"
-    )
+    if not steps:
+        return "interrupted before the first step was finished"
+    return f"interrupted; its {steps} finished steps are kept in {directory}"
 
 
 def sft(arguments: list[str]) -> None:

@@ -179,7 +179,7 @@ def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
     head = Text(f"step {view.step}", style="bold").append(
         f"   {place}, coloured by {color}", style="not bold"
     )
-    first = f"{clip_label(view.surrogate)} most first"
+    first = f"the most {clip_label(view.surrogate)} first"
     head.append(f"\n{len(view.replies)} of {view.batch_size} replies, {first}", style="not bold dim")
     return Group(head, legend(color, view.surrogate, console), "", grid)
 
