@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-RECORDS = Path(__file__).parent / "records"
+RECORDS = Path(__file__).resolve().parent / "records"
 
 
 def write_record(
@@ -24,11 +24,12 @@ def write_record(
 
     A row is one raw measurement with its seed. A claim is {what, value, goal, holds}, holds or not.
     """
+    script = Path(sys.argv[0]).resolve().relative_to(RECORDS.parents[1])
     record = {
         "name": name,
         "date": datetime.date.today().isoformat(),
         "commit": _git("rev-parse", "HEAD") + ("-modified" if _git("status", "--porcelain", "src") else ""),
-        "command": "python " + " ".join([f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": "python " + " ".join([str(script), *sys.argv[1:]]),
         "machine": machine(load),
         "rows": list(rows),
         "claims": list(claims),
