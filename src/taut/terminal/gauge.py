@@ -5,7 +5,7 @@ from __future__ import annotations
 WASTED_BELOW = 0.01
 OVERUSED_ABOVE = 0.11
 COLLAPSED_BELOW = 0.01
-"""Nats a token. The world's runs end between 0.05 and 0.15, with 4 epochs or 8."""
+"""Nats a token. The world's run of seed 0 ends at 0.13, with 8 epochs at 0.29."""
 
 
 def describe_collapse(entropy: float) -> str:
