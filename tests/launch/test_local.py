@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 
 import pytest
 import torch
@@ -204,3 +205,14 @@ def test_a_reward_model_scores_beside_a_function(own, tmp_path):
     assert reply.terms.keys() == {"judge", "score"}
     assert reply.reward == pytest.approx(2 * reply.terms["judge"] + reply.terms["score"])
     assert run.last("reward/shaped") != run.last("reward/mean")
+
+
+def test_a_function_that_cannot_travel_is_told_before_anything_runs(own):
+    lock = threading.Lock()
+
+    def guarded(prompts, completions, **columns):
+        with lock:
+            return [0.0 for _ in completions]
+
+    with pytest.raises(ValueError, match=r"reward function guarded cannot be sent to its process.*lock"):
+        train(resolve(own)[0], reward=guarded)

@@ -44,6 +44,7 @@ def test_fine_tuning_learns_the_pairs_and_when_to_stop(own, sft):
     [
         ({"data.completion_column": "reply"}, "no column 'reply'"),
         ({"data.path": "careless-adder"}, "world's own model only"),
+        ({"data.held_out": 2}, r"taut sft takes no data\.held_out"),
     ],
 )
 def test_mistakes_in_fine_tuning_are_named(sft, changes, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -77,10 +78,24 @@ def _of_functions(config: Config, on_wait: OnWait, reward: Reward) -> Scorer:
     names = _told_apart([name_of(function) for function in weights])
     return WeightedSum(
         [
-            Term(name, float(weight), _in_process(name, cloudpickle.dumps(function), config, on_wait))
+            Term(name, float(weight), _in_process(name, _packed(function), config, on_wait))
             for name, (function, weight) in zip(names, weights.items(), strict=True)
         ]
     )
+
+
+def _packed(function: RewardFunction) -> bytes:
+    try:
+        return cloudpickle.dumps(function)
+    except (
+        AttributeError,
+        TypeError,
+        pickle.PicklingError,
+    ) as error:  # what pickling raises for what it cannot take
+        raise ValueError(
+            f"reward function {name_of(function)} cannot be sent to its process, for it holds what cannot be copied "
+            f"({error}): make that inside the function, or put the function into a file and name it as file.py:name"
+        ) from error
 
 
 def _in_process(name: str, source: str | bytes, config: Config, on_wait: OnWait) -> FunctionScorer:

@@ -38,6 +38,11 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     quiet_transformers()
     need_peft(config.lora)
     output = new_folder(config.sft.output, "sft.output")
+    for key in ("eval_path", "held_out", "weights"):
+        if getattr(config.data, key) is not None:
+            raise ValueError(
+                f"taut sft takes no data.{key}: it trains on every row of data.path, and scores nothing"
+            )
     world_model, world_data = config.model.path == WORLD, config.data.path == WORLD
     tokenizer = tokenizer_for(config.model)
     if world_data and not world_model:
