@@ -1,0 +1,1 @@
+"""Worlds that a model acts in, turn by turn."""
