@@ -49,10 +49,10 @@ SFT_KEYS = {
     "optimizer": "learning_rate schedule warmup_steps beta1 beta2 weight_decay max_grad_norm reset",
     "learner": "micro_batch_tokens",
 }
-SHARED = {name: keys for name, keys in SFT_KEYS.items() if name not in ("sft", "lora")}
+SHARED = {name: keys for name, keys in SFT_KEYS.items() if name != "sft"}
 OWN = {
     RewardModelConfig: {"reward_model": "batch_size output"},
-    DPOConfig: {"lora": SFT_KEYS["lora"], "dpo": "beta label_smoothing batch_size output"},
+    DPOConfig: {"dpo": "beta label_smoothing batch_size output"},
 }
 
 

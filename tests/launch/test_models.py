@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -9,10 +10,11 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForCausalLM
 
-from taut.config import SFTConfig, resolve
+from taut.config import DPOConfig, RewardModelConfig, SFTConfig, resolve
 from taut.launch import models
 from taut.launch.data import tokenizer_for
 from taut.launch.local import train
+from taut.launch.preferences import train_dpo, train_reward_model
 from taut.launch.sft import fine_tune_model
 from taut.launch.use import config_of_run, evaluate_model
 from taut.models import adapter, load
@@ -151,6 +153,23 @@ def test_a_missing_peft_is_told_before_weights_load(own, monkeypatch):
         run_with(own, lora__rank=4)
 
 
+def test_what_is_longer_than_the_model_is_told_before_weights_load(real, tmp_path, monkeypatch):
+    pair = {"prompt": "1+1=", "completion": "1" * 60, "chosen": "1" * 60, "rejected": "2"}
+    short = {"prompt": "1+1=", "completion": "1" * 59, "chosen": "1" * 59, "rejected": "2"}
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, [short, pair])))
+    monkeypatch.setattr(models, "load_model", lambda *_: pytest.fail("weights were loaded"))
+    for kind, learn in (
+        (SFTConfig, fine_tune_model),
+        (RewardModelConfig, train_reward_model),
+        (DPOConfig, train_dpo),
+    ):
+        settings = {"model.path": real["model.path"], "data.path": str(tmp_path / "pairs.jsonl")}
+        with pytest.raises(
+            ValueError, match=r"have 65 tokens, and the model takes 64: .* remove 1 of 2 rows"
+        ):
+            learn(resolve(settings, kind=kind)[0])
+
+
 def test_fine_tuning_with_lora_saves_a_merged_model(real, tmp_path):
     (tmp_path / "pairs.jsonl").write_text('{"prompt": "1+1=", "completion": "2"}\n')
     settings = {
@@ -168,6 +187,26 @@ def test_fine_tuning_with_lora_saves_a_merged_model(real, tmp_path):
     after = AutoModelForCausalLM.from_pretrained(folder).state_dict()
     assert before.keys() == after.keys()
     assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/nonexistent", r"critic\.path /nonexistent: there is no such folder"),
+        ("FOLDER", r"critic\.path .*/empty is not a model folder: it holds no config\.json"),
+        ("BROKEN", r"no model's config could be loaded from critic\.path .*/broken"),
+    ],
+)
+def test_a_critic_path_without_a_model_is_told_by_its_name_before_weights_load(
+    own, path, message, tmp_path, monkeypatch
+):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{}")
+    path = {"FOLDER": str(tmp_path / "empty"), "BROKEN": str(tmp_path / "broken")}.get(path, path)
+    monkeypatch.setattr(models, "load_model", lambda *_: pytest.fail("weights were loaded"))
+    with pytest.raises(ValueError, match=message):
+        run_with(own, algorithm__preset="ppo", critic__path=path)
 
 
 def test_a_critic_that_cannot_read_what_the_policy_reads_is_refused(own, make_model, tmp_path):

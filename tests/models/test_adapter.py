@@ -111,6 +111,7 @@ def test_only_the_active_adapter_requires_a_gradient(make_model):
         assert trained == {p.data_ptr() for p in adapter.parameters()}
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated")  # asked for by peft
 @pytest.mark.parametrize("family", ["GPT2", "Llama", "Cohere"])  # transposed matrices, plain, a tied head
 def test_a_saved_policy_is_merged_and_its_adapter_loads_onto_the_base(make_model, family, tmp_path):
     base = make_model(family)

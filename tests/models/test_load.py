@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 
 from taut.models import load
 from taut.models.critic import Critic
+from taut.models.reward_model import RewardModel
 from taut.models.save import save_model
 from taut.models.sequences import pad_sequences
 from taut.models.tiny import character_tokenizer, tiny_gpt2
@@ -53,9 +54,22 @@ def test_weights_load_as_float32_whatever_they_were_saved_in(make_model, tokeniz
     assert {p.dtype for p in load.load_model(str(tmp_path)).parameters()} == {torch.float32}
 
 
-def test_a_checkpoint_that_lacks_weights_is_refused(reward_model):
+def test_a_checkpoint_that_lacks_weights_is_refused(make_model, tmp_path):
+    make_model("Llama").base_model.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"lacks 1 of its weights, lm_head\.weight"):
-        load.load_model(reward_model[1])
+        load.load_model(str(tmp_path))
+
+
+def test_a_reward_model_is_no_policy_even_where_its_embeddings_make_it_a_whole_one(
+    make_model, tokenizer, tmp_path, monkeypatch
+):
+    causal = make_model("GPT2", tie_word_embeddings=True)
+    RewardModel.from_causal(causal, tokenizer).save(tokenizer, tmp_path)
+    AutoModelForCausalLM.from_pretrained(tmp_path)  # transformers alone finds nothing wrong
+    monkeypatch.setattr(load, "AutoModelForCausalLM", None)
+    message = rf"model\.path {tmp_path} is a GPT2ForSequenceClassification.*reward as model:{tmp_path}"
+    with pytest.raises(ValueError, match=message):
+        load.load_model(str(tmp_path))
 
 
 def test_a_critic_starts_from_a_reward_models_backbone(reward_model):
@@ -80,10 +94,16 @@ def test_a_backbone_that_lacks_weights_is_refused_and_not_filled_with_noise(make
 
 
 @pytest.mark.parametrize(
-    "loads", [load.load_model, load.load_tokenizer, load.load_backbone, load.max_positions]
+    ("loads", "setting"),
+    [
+        (load.load_model, "model.path"),
+        (load.load_tokenizer, "model.path"),
+        (load.load_backbone, "critic.path"),
+        (load.max_positions, "model.path"),
+    ],
 )
-def test_what_is_not_there_is_named(loads, tmp_path):
-    with pytest.raises(ValueError, match=f"could be loaded from model.path {tmp_path}"):
+def test_what_is_not_there_is_named(loads, setting, tmp_path):
+    with pytest.raises(ValueError, match=f"could be loaded from {setting} {tmp_path}"):
         loads(str(tmp_path))
 
 

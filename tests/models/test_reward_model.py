@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from taut.config import LoraConfig
 from taut.models.load import load_backbone
 from taut.models.reward_model import PAD, RewardModel
 from taut.models.tiny import character_tokenizer, tiny_gpt2
@@ -35,6 +36,31 @@ def test_a_saved_model_scores_elsewhere_as_here(family, make_model, tokenizer, t
     logits = theirs(input_ids=batch.input_ids, attention_mask=batch.attention_mask).logits
     assert logits.shape == (len(TEXTS), 1)
     torch.testing.assert_close(logits[:, 0], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["GPT2", "Llama"])  # transposed matrices, plain
+def test_with_lora_the_adapter_and_the_head_are_trained_and_saved_merged(
+    family, make_model, tokenizer, tmp_path
+):
+    causal = make_model(family)
+    ours = RewardModel.from_causal(causal, tokenizer)
+    before = ours(ids_of(tokenizer)).detach()
+    names = set(ours.model.state_dict())
+    ours.adapt(LoraConfig(rank=2, alpha=8))
+    assert torch.equal(ours(ids_of(tokenizer)), before), "a fresh adapter changes nothing"
+    ours(ids_of(tokenizer)).sum().backward()
+    with_gradient = {p.data_ptr() for p in ours.parameters() if p.grad is not None}
+    assert with_gradient == {p.data_ptr() for p in ours.trained_parameters()}
+    assert len(with_gradient) == 2 * 2 * {"GPT2": 4, "Llama": 7}[family] + 1
+    with torch.no_grad():
+        for parameter in ours.adapter.parameters():
+            parameter.normal_(0, 0.3, generator=torch.Generator().manual_seed(1))
+    expected = ours(ids_of(tokenizer)).detach()
+    assert not torch.allclose(expected, before, atol=0.01)
+    ours.save(tokenizer, tmp_path / "rm")
+    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "rm")
+    assert set(theirs.state_dict()) == names
+    torch.testing.assert_close(RewardModel(theirs)(ids_of(tokenizer)), expected, rtol=0, atol=1e-4)
 
 
 def test_the_reward_stands_at_the_last_token_whatever_stands_beside_it(make_model, tokenizer):

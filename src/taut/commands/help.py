@@ -39,9 +39,11 @@ def print_plain_help(name: str, command: Command) -> None:
     import tyro  # the other pages need not wait for it
 
     for parameter in inspect.signature(command).parameters.values():
-        if parameter.kind is parameter.POSITIONAL_ONLY:  # tyro would show its type in place of its name
-            kind, shown_as = get_type_hints(command)[parameter.name], parameter.name.upper()
-            command.__annotations__[parameter.name] = Annotated[kind, tyro.conf.arg(metavar=shown_as)]
+        kind = get_type_hints(command)[parameter.name]
+        by_place = parameter.kind is parameter.POSITIONAL_ONLY
+        if by_place or kind == str | None:  # tyro would show a type for the name, and {None}|STR for a text
+            shown_as = tyro.conf.arg(metavar=parameter.name.upper() if by_place else "STR")
+            command.__annotations__[parameter.name] = Annotated[kind, shown_as]
     options = (tyro.conf.FlagCreatePairsOff,)
     tyro.cli(command, args=["--help"], prog=f"taut {name}", description=plain_help(command), config=options)
 

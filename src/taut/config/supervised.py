@@ -57,6 +57,7 @@ class RewardModelConfig(Section):
 
     run: RunConfig = RunConfig()
     model: ModelConfig = ModelConfig()
+    lora: LoraConfig = LoraConfig()
     data: DataConfig = DataConfig()
     reward_model: RewardModelSettings = RewardModelSettings()
     optimizer: OptimizerConfig = OptimizerConfig()

@@ -73,12 +73,7 @@ def _world_prompts(rows: Sequence[Row], data: DataConfig, tokenizer: PreTrainedT
 
 def check_lengths(prompts: Sequence[Prompt], config: Config) -> None:
     """Raises ValueError where prompt and reply may outgrow the model's positions."""
-    model = config.model
-    positions = (
-        POSITIONS
-        if model.path == WORLD
-        else max_positions(model.path, model.gguf_file, model.trust_remote_code)
-    )
+    positions = positions_of(config.model)
     longest = max(len(prompt.ids) for prompt in prompts)
     if positions is not None and longest + config.sampling.max_new_tokens > positions:
         raise ValueError(
@@ -86,6 +81,24 @@ def check_lengths(prompts: Sequence[Prompt], config: Config) -> None:
             f"{config.sampling.max_new_tokens} that is beyond the model's {positions} positions: "
             f"set it to {max(0, positions - longest)} or less"
         )
+
+
+def check_lengths_to_learn(lengths: Sequence[int], model: ModelConfig) -> None:
+    """Raises ValueError where a prompt and the reply to learn, so many tokens together, outgrow the positions."""
+    positions = positions_of(model)
+    if positions is not None and max(lengths) > positions:
+        beyond = sum(length > positions for length in lengths)
+        raise ValueError(
+            f"the longest prompt and reply have {max(lengths)} tokens, and the model takes {positions}: shorten or "
+            f"remove {beyond} of {len(lengths)} rows"
+        )
+
+
+def positions_of(model: ModelConfig) -> int | None:
+    """Longest sequence the model takes, from its config alone; None where that sets no bound."""
+    if model.path == WORLD:
+        return POSITIONS
+    return max_positions(model.path, model.gguf_file, model.trust_remote_code)
 
 
 def rows_by_path(data: DataConfig, seed: int) -> list[tuple[str, list[Row]]]:

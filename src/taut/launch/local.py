@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 import taut
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
 from taut.launch.data import PromptSets, check_lengths, load_prompts, tokenizer_for
-from taut.launch.models import policy_and_critic, policy_from, tell_of_dtype
+from taut.launch.models import check_critic, policy_and_critic, policy_from, tell_of_dtype
 from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import OnWait, Reward, describe, make_scorer
 from taut.launch.sft import world_model_folder
@@ -54,6 +54,7 @@ def train(
     if reward is not None:
         config = config.model_copy(update={"reward": describe(reward)})
     directory = new_run_directory(config.run.root, config.run.name)
+    check_critic(config)
     tokenizer = tokenizer_for(config.model)
     prompts = load_prompts(config, tokenizer)
     every_prompt = [*prompts.training, *prompts.held_out]

@@ -10,7 +10,7 @@ from taut.config import Config, LoraConfig, ModelConfig
 from taut.models.adapter import add_adapter
 from taut.models.critic import Critic
 from taut.models.decoder import enable_recomputation
-from taut.models.load import check_is_model, load_backbone, load_model
+from taut.models.load import check_is_model, load_backbone, load_model, read_config
 from taut.models.policy import Policy
 from taut.models.save import load_value_head
 from taut.store import RunWriter
@@ -43,10 +43,17 @@ def policy_and_critic(policy: Policy, config: Config) -> tuple[Policy, Critic | 
     return with_adapter(policy, config.lora), critic.to(next(policy.parameters()).device)
 
 
+def check_critic(config: Config) -> None:
+    """Raises ValueError, before any weights load, where `critic.path` will be read and holds no model."""
+    path = config.critic.path
+    if config.algorithm.advantage == "gae" and path is not None:
+        check_is_model(path, None, "critic.path")
+        read_config(path, None, config.model.trust_remote_code, "critic.path")
+
+
 def critic_from(config: Config) -> Critic:
     """The critic at `critic.path`, with its value head if it was saved as a critic."""
     path, model = str(config.critic.path), config.model
-    check_is_model(path, None)
     backbone = load_backbone(path, _dtype(model), model.attention, model.trust_remote_code)
     if model.gradient_checkpointing:
         enable_recomputation(backbone)

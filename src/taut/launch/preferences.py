@@ -8,7 +8,7 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, DataConfig, DPOConfig, RewardModelConfig
-from taut.launch.data import rows_by_path, tokenizer_for
+from taut.launch.data import check_lengths_to_learn, rows_by_path, tokenizer_for
 from taut.launch.models import policy_from, with_adapter
 from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
@@ -36,6 +36,7 @@ def train_reward_model(
     Raises ValueError for a user's mistake, before any weights load, and NonFiniteError before a step that would
     ruin them.
     """
+    need_peft(config.lora)
     output = new_folder(config.reward_model.output, "reward_model.output")
     tokenizer, pairs, held_out = _read(config)
     device = prepare_torch(config.run)
@@ -43,6 +44,7 @@ def train_reward_model(
     model = RewardModel.from_causal(start.model, tokenizer, start.autocast).to(device)
     if config.model.gradient_checkpointing:
         enable_recomputation(model.model)
+    model.adapt(config.lora)
     reward_model.train_reward_model(model, pairs, config, on_step)
     results = {
         f"{name}/{key}": value
@@ -106,14 +108,7 @@ def _pairs(data: DataConfig, tokenizer: PreTrainedTokenizerBase, seed: int) -> l
 
 
 def _start(config: RewardModelConfig | DPOConfig, pairs: Sequence[PreferencePair]) -> Policy:
-    """The causal language model to start from. Raises ValueError where a pair outgrows its positions."""
+    """The causal language model to start from. Raises ValueError, before it loads, where a pair outgrows it."""
+    check_lengths_to_learn([pair.length for pair in pairs], config.model)
     path = config.model.path
-    policy = policy_from(str(world_model_folder(config.run.seed)) if path == WORLD else path, config.model)
-    positions = getattr(policy.model.config.get_text_config(), "max_position_embeddings", None)
-    longest = max(pair.length for pair in pairs)
-    if positions is not None and longest > positions:
-        raise ValueError(
-            f"the longest pair has {longest} tokens, prompt and reply, and the model {positions} positions: "
-            "remove the longer pairs"
-        )
-    return policy
+    return policy_from(str(world_model_folder(config.run.seed)) if path == WORLD else path, config.model)

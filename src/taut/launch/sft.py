@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, SFTConfig
-from taut.launch.data import rows_by_path, tokenizer_for
+from taut.launch.data import check_lengths_to_learn, rows_by_path, tokenizer_for
 from taut.launch.models import policy_from, with_adapter
 from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
@@ -66,7 +66,10 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
 
 
 def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list[Example]:
-    """Raises ValueError naming the row where a column is missing or a pair is longer than the limit."""
+    """Raises ValueError naming the row where a column is missing or a prompt is longer than the limit.
+
+    Also where a prompt and its completion are longer than the model's positions.
+    """
     data = config.data
     if tokenizer.eos_token_id is None:
         raise ValueError(
@@ -79,6 +82,9 @@ def read_examples(config: SFTConfig, tokenizer: PreTrainedTokenizerBase) -> list
             where = f"{path}, row {prompt.index + 1}"
             reply_ids = completion_ids(tokenizer, prompt, completions[prompt.index], where)
             examples.append(Example(prompt.ids, reply_ids))
+    check_lengths_to_learn(
+        [len(example.prompt_ids) + len(example.completion_ids) for example in examples], config.model
+    )
     return examples
 
 

@@ -90,16 +90,16 @@ def need_peft(config: LoraConfig) -> None:
 
 
 def add_adapter(model: Any, config: LoraConfig) -> Adapter:
-    """Freezes a causal language model and puts the policy's adapter on it, in place; it starts as no change.
+    """Freezes a causal language model or a backbone and puts an adapter, `policy`, on it, in place.
 
-    Raises ValueError where `lora.target_modules` names nothing in the model, or its embeddings or LM head: the
-    head's weight is read as it stands, and may be tied to the embeddings.
+    It starts as no change. Raises ValueError where `lora.target_modules` names nothing in the model, or its embeddings
+    or LM head: the head's weight is read as it stands, and may be tied to the embeddings.
     """
     import peft
     from peft.tuners.lora import LoraLayer
 
     settings = peft.LoraConfig(
-        task_type="CAUSAL_LM",
+        task_type="CAUSAL_LM" if model.get_output_embeddings() is not None else None,
         r=config.rank,
         lora_alpha=config.alpha,
         target_modules=config.target_modules,

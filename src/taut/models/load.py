@@ -57,7 +57,7 @@ def load_model(
 
     Raises ValueError where there is none, and where the files lack weights, which transformers would draw at random.
     """
-    _need_gguf(gguf_file)
+    _refuse_classifier(path, gguf_file, trust_remote_code)
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(
             path,
@@ -80,7 +80,7 @@ def load_backbone(
     attention: str | None = None,
     trust_remote_code: bool = False,
 ) -> Any:
-    """A decoder without a head, from a causal language model or a reward model.
+    """A decoder without a head for a critic, from a causal language model or a reward model at `critic.path`.
 
     Raises ValueError where there is none.
     """
@@ -93,9 +93,20 @@ def load_backbone(
             output_loading_info=True,
         )
     except (OSError, ValueError, ImportError) as error:
-        raise ValueError(_not_loaded("decoder", path, error)) from error
-    _refuse_missing(info, path, "decoder")
+        raise ValueError(_not_loaded("decoder", path, error, "critic.path")) from error
+    _refuse_missing(info, f"critic.path {path}", "decoder")
     return backbone.eval()
+
+
+def _refuse_classifier(path: str, gguf_file: str | None, trust_remote_code: bool) -> None:
+    """With tied embeddings a reward model lacks none of a language model's weights, and would speak nonsense."""
+    config = read_config(path, gguf_file, trust_remote_code)
+    for architecture in config.architectures or ():
+        if architecture.endswith("Classification"):
+            raise ValueError(
+                f"model.path {path} is a {architecture}, not a causal language model: a reward model goes into reward "
+                f"as model:{path}, and model.path names what it was trained from"
+            )
 
 
 def _refuse_missing(info: Any, path: str, what: str) -> None:
@@ -106,21 +117,24 @@ def _refuse_missing(info: Any, path: str, what: str) -> None:
         )
 
 
-def check_is_model(path: str, gguf_file: str | None) -> None:
-    """Raises ValueError before anything is loaded where `path` is neither a model's folder nor what a hub id may be."""
+def check_is_model(path: str, gguf_file: str | None, setting: str = "model.path") -> None:
+    """Raises ValueError before anything is loaded where `path` is neither a model's folder nor what a hub id may be.
+
+    `setting` is where the path was given.
+    """
     if not Path(path).is_dir():
         try:
             validate_repo_id(path)
         except HFValidationError:
             raise ValueError(
-                f"model.path {path}: there is no such folder, and a hub id is owner/name"
+                f"{setting} {path}: there is no such folder, and a hub id is owner/name"
             ) from None
     elif not gguf_file and not (Path(path) / "config.json").is_file():
         if gguf := sorted(Path(path).glob("*.gguf")):
             raise ValueError(
-                f"model.path {path} holds GGUF weights and no config.json: set model.gguf_file, to {gguf[0].name}"
+                f"{setting} {path} holds GGUF weights and no config.json: set model.gguf_file, to {gguf[0].name}"
             )
-        raise ValueError(f"model.path {path} is not a model folder: it holds no config.json")
+        raise ValueError(f"{setting} {path} is not a model folder: it holds no config.json")
 
 
 def max_positions(path: str, gguf_file: str | None = None, trust_remote_code: bool = False) -> int | None:
@@ -128,12 +142,22 @@ def max_positions(path: str, gguf_file: str | None = None, trust_remote_code: bo
 
     Raises ValueError where there is no config.
     """
+    config = read_config(path, gguf_file, trust_remote_code)
+    return getattr(config.get_text_config(), "max_position_embeddings", None)
+
+
+def read_config(
+    path: str,
+    gguf_file: str | None = None,
+    trust_remote_code: bool = False,
+    setting: str = "model.path",
+) -> Any:
+    """The model's config, without its weights. Raises ValueError naming the setting where there is none."""
     _need_gguf(gguf_file)
     try:
-        config = AutoConfig.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
+        return AutoConfig.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
     except (OSError, ValueError) as error:
-        raise ValueError(_not_loaded("model's config", path, error)) from error
-    return getattr(config.get_text_config(), "max_position_embeddings", None)
+        raise ValueError(_not_loaded("model's config", path, error, setting)) from error
 
 
 def end_of_sequence_ids(model: Any, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
@@ -170,6 +194,6 @@ def _as_ordinary_model(model: Any) -> Any:
     return ordinary
 
 
-def _not_loaded(what: str, path: str, error: Exception) -> str:
+def _not_loaded(what: str, path: str, error: Exception, setting: str = "model.path") -> str:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return f"no {what} could be loaded from model.path {path}: {reason}"
+    return f"no {what} could be loaded from {setting} {path}: {reason}"

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
+from taut.config import LoraConfig
+from taut.models.adapter import Adapter, add_adapter
 from taut.models.decoder import last_hidden_states
 from taut.models.sequences import pad_ids
 
@@ -26,6 +28,7 @@ class RewardModel(nn.Module):
 
     def __init__(self, model: Any, autocast: bool = False) -> None:
         super().__init__()
+        self.adapter: Adapter | None = None
         self.autocast = autocast
         self.model = model.eval()  # without dropout, so that a reward is a function of its text
 
@@ -75,6 +78,16 @@ class RewardModel(nn.Module):
             )
         return cls(model)
 
+    def adapt(self, config: LoraConfig) -> None:
+        """With `lora.rank` above 0 an adapter on the frozen backbone is trained, and the head, not all weights."""
+        if config.rank:
+            self.adapter = add_adapter(self.model.base_model, config)
+
+    def trained_parameters(self) -> list[nn.Parameter]:
+        if self.adapter is not None:
+            return [*self.adapter.parameters(), *self.model.score.parameters()]
+        return list(self.parameters())
+
     def forward(self, texts: Sequence[Sequence[int]]) -> Tensor:
         """Rewards [b], float32, of b texts as token ids, prompt and reply together."""
         return self.model.score(self.last_hidden(texts).to(self.model.dtype)).squeeze(-1).float()
@@ -83,13 +96,14 @@ class RewardModel(nn.Module):
         """[b, H]: the state at each text's last token. Pads stand on the right, where no token sees them."""
         device = next(self.parameters()).device
         inputs = {"input_ids": pad_ids(texts, str(device)), "use_cache": False}
-        hidden = last_hidden_states(self.model.base_model, None, self.autocast, **inputs)
+        hidden = last_hidden_states(self.model.base_model, self.adapter, self.autocast, **inputs)
         last = torch.tensor([len(text) - 1 for text in texts], device=device)
         return hidden[torch.arange(len(texts), device=device), last]
 
     def save(self, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-        """A transformers folder that `AutoModelForSequenceClassification.from_pretrained` loads."""
-        self.model.save_pretrained(folder)
+        """A transformers folder that `AutoModelForSequenceClassification.from_pretrained` loads, the adapter merged."""
+        weights = None if self.adapter is None else self.adapter.merged_weights(self.model)
+        self.model.save_pretrained(folder, state_dict=weights)
         tokenizer.save_pretrained(folder)
 
     @torch.no_grad()

@@ -25,7 +25,7 @@ def train_reward_model(
     draw = draw_from(pairs, config.reward_model.batch_size, config.run.seed)
     tokens = config.learner.micro_batch_tokens
     minimize(
-        list(model.parameters()),
+        model.trained_parameters(),
         lambda step: accumulate_bradley_terry(model, draw(step), tokens),
         config.run.steps,
         config.optimizer,
