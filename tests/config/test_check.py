@@ -122,3 +122,11 @@ def test_a_shared_critic_needs_a_frozen_base_and_starts_from_it():
     with pytest.raises(ValueError, match=r"critic\.path names another"):
         check(resolve({"critic.shared": True, "critic.path": "elsewhere", "lora.rank": 8})[0])
     check(resolve({"critic.shared": True, "lora.rank": 8})[0])
+
+
+def test_a_critic_is_no_copy_of_weights_in_four_bits():
+    settings = {"model.dtype": "nf4", "lora.rank": 8, "algorithm.preset": "ppo"}
+    with pytest.raises(ValueError, match=r"model\.dtype = nf4 .* set critic\.shared to true"):
+        check(resolve(settings)[0])
+    check(resolve({**settings, "critic.shared": True})[0])
+    check(resolve({**settings, "algorithm.preset": "rloo"})[0])

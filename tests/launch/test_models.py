@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -27,13 +28,14 @@ from taut.tasks.adder import CHARACTERS, END
 def real(own, request, make_model, tmp_path):
     """The settings of `own` with a model of a real family."""
     model = make_model(request.param, vocab_size=len(CHARACTERS), eos_token_id=12)
-    save_model(model, character_tokenizer(CHARACTERS, END), tmp_path / "real")
+    path = tmp_path / request.param
+    save_model(model, character_tokenizer(CHARACTERS, END), path)
     (tmp_path / "varied.py").write_text(
         "def score(prompts, completions, **columns):\n    return [sum(map(ord, c)) % 7.0 for c in completions]\n"
     )
     return {
         **own,
-        "model.path": str(tmp_path / "real"),
+        "model.path": str(path),
         "reward": f"{tmp_path / 'varied.py'}:score",
         "algorithm.preset": "ppo",
     }
@@ -103,6 +105,18 @@ def test_bfloat16_trains(real, dtype, rank):
     saved = load_file(folder / "model.safetensors")
     expected = torch.bfloat16 if dtype == "bfloat16-weights" else torch.float32
     assert {tensor.dtype for tensor in saved.values()} == {expected}
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="needs bitsandbytes: pip install 'taut[qlora]'")
+def test_a_base_in_four_bits_trains_an_adapter_and_a_critic_on_it(real):
+    settings = {"model.dtype": "nf4", "lora.rank": 4, "critic.shared": True, "critic.learning_rate": 1e-3}
+    if "GPT2" in real["model.path"]:
+        with pytest.raises(ValueError, match="transposed matrices of GPT2LMHeadModel"):
+            run_with({**real, **settings})
+        return
+    folder = is_sound(run_with({**real, **settings}, optimizer__learning_rate=1e-2))
+    assert AutoModelForCausalLM.from_pretrained(folder).dtype == torch.bfloat16
+    assert AutoModel.from_pretrained(folder / "critic").dtype == torch.bfloat16
 
 
 def test_recomputed_layers_give_the_same_run(real):

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from transformers import AutoModelForCausalLM
 
-from taut.config import LoraConfig
+from taut.config import LoraConfig, ModelConfig
 from taut.models import adapter as adapters
-from taut.models.adapter import add_adapter, need_peft
+from taut.models.adapter import add_adapter, check_adapter
 from taut.models.critic import Critic
 from taut.models.decoder import enable_recomputation
 from taut.models.policy import Policy
@@ -150,5 +150,5 @@ def test_what_cannot_be_adapted_is_refused_by_name(make_model, target):
 def test_lora_without_its_library_names_the_extra(monkeypatch):
     monkeypatch.setattr(adapters, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'taut\[lora\]'"):
-        need_peft(LORA)
-    need_peft(LoraConfig(rank=0))
+        check_adapter(ModelConfig(), LORA)
+    check_adapter(ModelConfig(), LoraConfig(rank=0))

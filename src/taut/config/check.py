@@ -144,9 +144,15 @@ def _data(config: Config) -> list[str]:
 
 
 def _critic(config: Config) -> list[str]:
-    if not config.critic.shared:
-        return []
     problems = []
+    own_copy = config.algorithm.advantage == "gae" and not config.critic.shared and config.critic.path is None
+    if own_copy and config.model.dtype == "nf4":
+        problems.append(
+            "model.dtype = nf4 holds weights that cannot be trained, and the critic would be a copy of them: set "
+            "critic.shared to true, so that it is an adapter with a value head on the same base"
+        )
+    if not config.critic.shared:
+        return problems
     if config.lora.rank == 0:
         problems.append(
             "critic.shared puts the critic on the policy's frozen base, and with lora.rank = 0 that base is trained: "

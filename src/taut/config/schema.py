@@ -42,8 +42,8 @@ class ModelConfig(Section):
     """Folder or hub id of a transformers causal language model, or `careless-adder`, the built-in world's."""
     gguf_file: Text | None = None
     """File inside `model.path` when the weights are GGUF."""
-    dtype: Literal["float32", "bfloat16", "bfloat16-weights"] = "float32"
-    """Compute type, weights staying float32; `bfloat16-weights` stores them so, where small steps are lost."""
+    dtype: Literal["float32", "bfloat16", "bfloat16-weights", "nf4"] = "float32"
+    """Compute type, weights staying float32; `bfloat16-weights` stores them so, `nf4` in 4 bits for LoRA (QLoRA)."""
     attention: Literal["eager", "sdpa", "flash_attention_2", "flex_attention"] | None = None
     """Attention implementation of transformers; when not given, its choice."""
     gradient_checkpointing: bool = False

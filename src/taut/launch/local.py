@@ -19,7 +19,7 @@ from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import OnWait, Reward, describe, make_scorer
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
-from taut.models.adapter import need_peft
+from taut.models.adapter import check_adapter
 from taut.models.load import end_of_sequence_ids, shipped_sampling
 from taut.models.policy import Policy
 from taut.rollout.local import LocalSampler
@@ -50,7 +50,7 @@ def train(
     """
     quiet_transformers()
     check(config)
-    need_peft(config.lora)
+    check_adapter(config.model, config.lora)
     if reward is not None:
         config = config.model_copy(update={"reward": describe(reward)})
     directory = new_run_directory(config.run.root, config.run.name)

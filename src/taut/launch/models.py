@@ -18,7 +18,14 @@ from taut.store import RunWriter
 
 def policy_from(path: str, config: ModelConfig) -> Policy:
     """The model at `path`, loaded and computed as the config says, with no adapter yet."""
-    model = load_model(path, config.gguf_file, _dtype(config), config.attention, config.trust_remote_code)
+    model = load_model(
+        path,
+        config.gguf_file,
+        _dtype(config),
+        config.attention,
+        config.trust_remote_code,
+        four_bit=config.dtype == "nf4",
+    )
     if config.gradient_checkpointing:
         enable_recomputation(model)
     return Policy(model, autocast=config.dtype == "bfloat16")
@@ -87,4 +94,4 @@ def tell_of_dtype(store: RunWriter, config: Config) -> None:
 
 
 def _dtype(config: ModelConfig) -> torch.dtype:
-    return torch.bfloat16 if config.dtype == "bfloat16-weights" else torch.float32
+    return torch.bfloat16 if config.dtype in ("bfloat16-weights", "nf4") else torch.float32

@@ -14,7 +14,7 @@ from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
-from taut.models.adapter import need_peft
+from taut.models.adapter import check_adapter
 from taut.models.decoder import enable_recomputation
 from taut.models.policy import Policy
 from taut.models.reward_model import RewardModel
@@ -36,7 +36,7 @@ def train_reward_model(
     Raises ValueError for a user's mistake, before any weights load, and NonFiniteError before a step that would
     ruin them.
     """
-    need_peft(config.lora)
+    check_adapter(config.model, config.lora)
     output = new_folder(config.reward_model.output, "reward_model.output")
     tokenizer, pairs, held_out = _read(config)
     device = prepare_torch(config.run)
@@ -57,7 +57,7 @@ def train_reward_model(
 
 def train_dpo(config: DPOConfig, on_step: OnStep = lambda step, metrics: None) -> tuple[Path, Results]:
     """The same for DPO. The reference is the policy itself before its first step: its logprobs are taken once."""
-    need_peft(config.lora)
+    check_adapter(config.model, config.lora)
     output = new_folder(config.dpo.output, "dpo.output")
     tokenizer, pairs, held_out = _read(config)
     device = prepare_torch(config.run)

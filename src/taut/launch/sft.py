@@ -19,7 +19,7 @@ from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
 from taut.launch.torch_setup import prepare_torch, torch_state_kept
 from taut.launch.world import careless_teacher, untrained_world_policy
-from taut.models.adapter import need_peft
+from taut.models.adapter import check_adapter
 from taut.models.save import save_policy
 from taut.tasks.data import column_of, completion_ids, make_prompts
 from taut.training.sft import Example, fine_tune
@@ -36,7 +36,7 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     mistake, before any weights load, and NonFiniteError before a step that would ruin them.
     """
     quiet_transformers()
-    need_peft(config.lora)
+    check_adapter(config.model, config.lora)
     output = new_folder(config.sft.output, "sft.output")
     for key in ("eval_path", "held_out", "weights"):
         if getattr(config.data, key) is not None:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from taut.config import LoraConfig
+from taut.config import LoraConfig, ModelConfig
+from taut.models.four_bit import need_bitsandbytes, plain_state_dict
 
 
 @dataclass
@@ -71,10 +72,11 @@ class Adapter:
     def merged_weights(self, module: nn.Module) -> dict[str, Tensor]:
         """The weights of `module`, the base or a part of it, by the names and in the shapes they had before LoRA.
 
-        An adapted weight is W + (alpha / rank) · B A, in new memory; the others are the module's own.
+        An adapted weight is W + (alpha / rank) · B A, in new memory, and so is one that was in 4 bits; the others are
+        the module's own.
         """
         layers, weights = dict(module.named_modules()), {}
-        for name, weight in module.state_dict().items():
+        for name, weight in plain_state_dict(module).items():
             owner, is_base, rest = name.partition(".base_layer.")
             if is_base and rest == "weight":
                 weight = weight + layers[owner].get_delta_weight(self.name).to(weight.dtype)
@@ -83,10 +85,26 @@ class Adapter:
         return weights
 
 
-def need_peft(config: LoraConfig) -> None:
-    """Raises ImportError, before any weights load, where adapters are asked for and peft is not installed."""
-    if config.rank and find_spec("peft") is None:
+def check_adapter(model: ModelConfig, lora: LoraConfig) -> None:
+    """Asked before any weights load.
+
+    Raises ImportError where adapters or a base in 4 bits are asked for and what they need is not installed, and
+    ValueError where weights in 4 bits would have to be trained.
+    """
+    if lora.rank and find_spec("peft") is None:
         raise ImportError("lora.rank needs peft: pip install 'taut[lora]'")
+    if model.dtype != "nf4":
+        return
+    need_bitsandbytes()
+    if not lora.rank:
+        raise ValueError(
+            "model.dtype = nf4 holds weights in 4 bits, which cannot be trained: set lora.rank, to 16 for example, so "
+            "that an adapter is trained instead, or model.dtype to bfloat16"
+        )
+    if model.gguf_file:
+        raise ValueError(
+            "model.dtype = nf4 packs ordinary weights, and model.gguf_file names packed ones: unset one of them"
+        )
 
 
 def add_adapter(model: Any, config: LoraConfig) -> Adapter:

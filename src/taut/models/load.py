@@ -18,6 +18,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from taut.models.four_bit import four_bit_settings, prepare_packed
+
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "temperature": (1.0,),
     "top_k": (0,),
@@ -52,8 +54,11 @@ def load_model(
     dtype: torch.dtype = torch.float32,
     attention: str | None = None,
     trust_remote_code: bool = False,
+    four_bit: bool = False,
 ) -> Any:
     """A causal language model on the CPU, in eval mode, its weights in `dtype` whatever they were saved in.
+
+    With `four_bit` the matrices of its layers are packed into 4 bits each.
 
     Raises ValueError where there is none, and where the files lack weights, which transformers would draw at random.
     """
@@ -66,11 +71,14 @@ def load_model(
             attn_implementation=attention,
             trust_remote_code=trust_remote_code,
             output_loading_info=True,
+            quantization_config=four_bit_settings() if four_bit else None,
         )
     except (OSError, ValueError, ImportError) as error:  # ImportError: an attention that is not installed
         raise ValueError(_not_loaded("causal language model", path, error)) from error
     model, info = loaded
     _refuse_missing(info, f"model.path {path}", "causal language model")
+    if four_bit:
+        prepare_packed(model)
     return (_as_ordinary_model(model) if gguf_file else model).eval()
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from taut.models.critic import Critic
+from taut.models.four_bit import ordinary_shell
 from taut.models.policy import Policy
 
 VALUE_HEAD = "value_head.safetensors"
@@ -44,7 +45,8 @@ def save_policy(policy: Policy, tokenizer: PreTrainedTokenizerBase, folder: Path
     if policy.adapter is None:
         return save_model(policy.model, tokenizer, folder)
     policy.adapter.save(folder / ADAPTERS)
-    return save_model(policy.model, tokenizer, folder, policy.adapter.merged_weights(policy.model))
+    weights = policy.adapter.merged_weights(policy.model)
+    return save_model(ordinary_shell(policy.model), tokenizer, folder, weights)
 
 
 def save_critic(critic: Critic, folder: Path, mean: float = 0.0, std: float = 1.0) -> None:
@@ -56,7 +58,7 @@ def save_critic(critic: Critic, folder: Path, mean: float = 0.0, std: float = 1.
     if critic.adapter is not None:
         critic.adapter.save(folder / ADAPTERS)
         weights = critic.adapter.merged_weights(critic.backbone)
-    critic.backbone.save_pretrained(folder, state_dict=weights)
+    ordinary_shell(critic.backbone).save_pretrained(folder, state_dict=weights)
     head = {"weight": critic.head.weight * std, "bias": critic.head.bias * std + mean}
     save_file({name: tensor.detach().contiguous() for name, tensor in head.items()}, folder / VALUE_HEAD)
 
