@@ -35,7 +35,8 @@ def prepare_packed(model: nn.Module) -> None:
     that has no backward pass: gradients after that would be wrong without a word.
     Raises ValueError for GPT-2's transposed matrices, which come back from 4 bits the other way round.
     """
-    for module in filter(_is_packed, model.modules()):
+    packed: list[Any] = [module for module in model.modules() if _is_packed(module)]
+    for module in packed:
         if getattr(module, "source_cls", None) is Conv1D:
             raise ValueError(
                 f"model.dtype = nf4 does not hold the transposed matrices of {type(model).__name__}: "
