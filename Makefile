@@ -4,7 +4,7 @@
 PYTHON ?= python3
 INSTALLED := .venv/.installed
 
-.PHONY: train test lint reproduce picture
+.PHONY: train test lint reproduce plan-record picture
 
 train: $(INSTALLED) ## Train the built-in world's model with PPO, live in the terminal
 	.venv/bin/taut train
@@ -19,6 +19,9 @@ lint: $(INSTALLED) ## Style, formatting and types
 
 reproduce: $(INSTALLED) ## Repeat the published comparison of epochs and clip ranges over ten seeds
 	.venv/bin/python benchmarks/clip_and_epochs.py
+
+plan-record: $(INSTALLED) ## Measure the memory of real steps and hold the plan to it
+	.venv/bin/python benchmarks/memory_plan.py
 
 picture: $(INSTALLED) ## Draw the README's picture from three runs
 	rm -rf runs/picture

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 import taut
-from taut.commands import learn, look, use
+from taut.commands import learn, look, prepare, use
 from taut.commands.arguments import call_plain
 from taut.commands.help import print_commands, print_plain_help, print_settings_help
 from taut.terminal.console import make_console, printable
@@ -23,6 +23,7 @@ WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
     "sweep": learn.sweep,
     "eval": use.evaluate,
     "sample": use.sample,
+    "plan": prepare.plan,
 }
 """Take a config file and `--section.key value`, all of it read by `taut.config`."""
 

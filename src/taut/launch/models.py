@@ -21,7 +21,7 @@ def policy_from(path: str, config: ModelConfig) -> Policy:
     model = load_model(
         path,
         config.gguf_file,
-        _dtype(config),
+        weight_type(config),
         config.attention,
         config.trust_remote_code,
         four_bit=config.dtype == "nf4",
@@ -61,7 +61,7 @@ def check_critic(config: Config) -> None:
 def critic_from(config: Config) -> Critic:
     """The critic at `critic.path`, with its value head if it was saved as a critic."""
     path, model = str(config.critic.path), config.model
-    backbone = load_backbone(path, _dtype(model), model.attention, model.trust_remote_code)
+    backbone = load_backbone(path, weight_type(model), model.attention, model.trust_remote_code)
     if model.gradient_checkpointing:
         enable_recomputation(backbone)
     critic = Critic(backbone, autocast=model.dtype == "bfloat16")
@@ -93,5 +93,5 @@ def tell_of_dtype(store: RunWriter, config: Config) -> None:
         store.event("model", "dtype", message, "warning")
 
 
-def _dtype(config: ModelConfig) -> torch.dtype:
+def weight_type(config: ModelConfig) -> torch.dtype:
     return torch.bfloat16 if config.dtype in ("bfloat16-weights", "nf4") else torch.float32

@@ -1,0 +1,138 @@
+"""From a config to its plan: memory and time on paper, before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from taut.checks.duration import Machine, PhaseTime, Work, measure_machine, step_time
+from taut.checks.memory import FLOAT32, MemoryPlan, Models, Setting, Shape, learner_memory, sampler_memory
+from taut.config import WORLD, Config, DPOConfig, ModelConfig, check
+from taut.config.reward import reward_terms
+from taut.launch.models import weight_type
+from taut.launch.quiet import quiet_transformers
+from taut.launch.rewards import MODEL
+from taut.launch.world import untrained_world_policy
+from taut.models.adapter import check_adapter
+from taut.models.footprint import Footprint
+from taut.models.load import check_is_model, read_config
+
+
+@dataclass(frozen=True)
+class Plan:
+    memory: dict[str, MemoryPlan]
+    """By process: `learner` and, where samplers have devices of their own, `sampler`."""
+    time: list[PhaseTime]
+    machine: Machine
+
+
+def plan(
+    config: Config | DPOConfig, ranks: int = 1, samplers_apart: bool = False, machine: Machine | None = None
+) -> Plan:
+    """Of a step with every prompt and reply at its longest. The speed is measured where none is given.
+
+    Raises ValueError for a user's mistake.
+    """
+    quiet_transformers()
+    check_adapter(config.model, config.lora)
+    if isinstance(config, DPOConfig):
+        models, shape, setting, work = _of_dpo(config, ranks)
+    else:
+        check(config)
+        models, shape, setting, work = _of_run(config, ranks, samplers_apart)
+    memory = {"learner": learner_memory(models, shape, setting)}
+    if samplers_apart:
+        memory["sampler"] = sampler_memory(models, shape)
+    if machine is None:
+        machine = measure_machine("cuda" if setting.fused_optimizer else "cpu", models.policy.hidden)
+    return Plan(memory, step_time(models, shape, setting, work, machine), machine)
+
+
+def _of_run(config: Config, ranks: int, samplers_apart: bool) -> tuple[Models, Shape, Setting, Work]:
+    algorithm, critic = config.algorithm, config.algorithm.advantage == "gae"
+    models = Models(
+        policy=footprint(config, adapted=True),
+        critic=footprint(config, adapted=False) if critic and not config.critic.shared else None,
+        shared_critic=critic and config.critic.shared,
+        reference=config.kl.placement != "none",
+        reward_models={
+            f"reward model {reference}": _weights_at(reference.removeprefix(MODEL), config)
+            for _, reference in reward_terms(config.reward)
+            if reference.startswith(MODEL)
+        },
+    )
+    setting = Setting(
+        recompute=config.model.gradient_checkpointing,
+        entropy_bonus=algorithm.entropy_coefficient > 0,
+        ranks=ranks,
+        samplers_apart=samplers_apart,
+        fused_optimizer=_on_cuda(config),
+    )
+    work = Work(
+        prompts=-(-algorithm.prompts_per_step // ranks),
+        replies=-(-algorithm.prompts_per_step * algorithm.replies_per_prompt // ranks),
+        scored=1 if config.kl.placement == "reward" else 1 - 1 / algorithm.minibatches,
+        epochs=algorithm.epochs,
+    )
+    return models, _shape(config, work), setting, work
+
+
+def _shape(config: Config, work: Work) -> Shape:
+    algorithm, reply = config.algorithm, config.sampling.max_new_tokens
+    prompt = _longest_prompt(config, reply)
+    minibatch = -(-work.replies // algorithm.minibatches)
+    fitting = max(1, config.learner.micro_batch_tokens // (prompt + reply))
+    prefilled = min(work.prompts, max(1, config.sampling.max_sequences // algorithm.replies_per_prompt))
+    decoded = prefilled * algorithm.replies_per_prompt
+    return Shape(min(fitting, minibatch), minibatch, decoded, prefilled, prompt, reply)
+
+
+def _of_dpo(config: DPOConfig, ranks: int) -> tuple[Models, Shape, Setting, Work]:
+    """No setting says how long replies are: here, as long as prompts. The reference's logprobs are taken once."""
+    prompt = config.data.max_prompt_tokens
+    minibatch = 2 * -(-config.dpo.batch_size // ranks)  # a pair is two sequences
+    rows = min(minibatch, max(2, config.learner.micro_batch_tokens // (2 * prompt)))
+    shape = Shape(rows, minibatch, decoded=0, prefilled=0, prompt=prompt, reply=prompt)
+    setting = Setting(config.model.gradient_checkpointing, ranks=ranks, fused_optimizer=_on_cuda(config))
+    work = Work(prompts=0, replies=minibatch, scored=0, epochs=1)
+    return Models(footprint(config, adapted=True)), shape, setting, work
+
+
+def _longest_prompt(config: Config | DPOConfig, reply: int) -> int:
+    """In tokens: what the data may hold, and what a reply leaves of the model's positions."""
+    positions = getattr(model_config(config.model).get_text_config(), "max_position_embeddings", None)
+    longest = config.data.max_prompt_tokens
+    return longest if positions is None else max(1, min(longest, positions - reply))
+
+
+def footprint(config: Config | DPOConfig, adapted: bool) -> Footprint:
+    """Of `model.path`, with its adapter or without."""
+    model = config.model
+    return Footprint(
+        model_config(model),
+        weight_type(model),
+        model.attention,
+        config.lora if adapted and config.lora.rank else None,
+        model.dtype == "bfloat16",
+        model.trust_remote_code,
+        four_bit=model.dtype == "nf4",
+    )
+
+
+def model_config(model: ModelConfig) -> Any:
+    """transformers' config of `model.path`."""
+    if model.path == WORLD:
+        return untrained_world_policy(0).model.config
+    check_is_model(model.path, model.gguf_file)
+    return read_config(model.path, model.gguf_file, model.trust_remote_code)
+
+
+def _weights_at(path: str, config: Config) -> int:
+    config_of_it = read_config(path, None, config.model.trust_remote_code, "reward")
+    return FLOAT32 * Footprint(config_of_it).backbone
+
+
+def _on_cuda(config: Config | DPOConfig) -> bool:
+    return config.run.device != "cpu" and torch.cuda.is_available()
