@@ -137,7 +137,7 @@ def page() -> str:
             f"With the world's model both take {_settings(WORLD_PREFERENCE_DEFAULTS)}.\n",
             "## TRL's spellings\n",
             "A config file may use these names, wherever in it they stand; a note says which key was set. `x` is the\n"
-            "value given. [migrating.md](migrating.md) says more.\n",
+            "value given. [migrating-from-trl.md](migrating-from-trl.md) says more.\n",
             spelling_table(),
         ]
     )

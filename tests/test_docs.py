@@ -13,7 +13,17 @@ import pytest
 import yaml
 
 from taut import Config, train
-from taut.config import PRESETS, check, leaf_fields, read_yaml, resolve
+from taut.config import (
+    PRESETS,
+    DPOConfig,
+    RewardModelConfig,
+    SFTConfig,
+    check,
+    leaf_fields,
+    read_yaml,
+    resolve,
+)
+from taut.config.presets import ALIASES
 from taut.config.resolve import flatten
 from taut.tasks.rewards.function import FunctionScorer
 from taut.types import Prompt, Rollout
@@ -132,6 +142,32 @@ def test_settings_shown_in_a_document_are_accepted(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
         check(resolve(yaml.safe_load(block))[0])
+
+
+@pytest.mark.parametrize("page", ["migrating-from-trl.md", "migrating-from-verl.md"])
+def test_what_a_migration_page_calls_ours_is_a_setting(page: str) -> None:
+    known = {
+        key for kind in (Config, SFTConfig, RewardModelConfig, DPOConfig) for key, _ in leaf_fields(kind)
+    }
+    sections = {key.partition(".")[0] for key in known}
+    rows = [
+        line for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines() if line[:2] == "| "
+    ]
+    ours = [
+        name
+        for row in rows
+        for name in re.findall(r"`([a-z_]+\.[a-z0-9_]+)\b[^`(]*`", row.split("|")[2])
+        if name.partition(".")[0] in sections
+    ]
+    assert len(ours) > 30
+    assert [name for name in ours if name not in known] == []
+
+
+def test_trls_spellings_are_listed_as_they_are_understood() -> None:
+    page = (ROOT / "docs" / "migrating-from-trl.md").read_text(encoding="utf-8")
+    table = page.partition("## Understood as they are written")[2].partition("## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(ALIASES)
 
 
 def files_of_the_repository() -> list[str]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from taut import Run
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -37,27 +39,28 @@ def test_from_pairs_to_a_policy(chain, world_cache, tmp_path, monkeypatch):
 
     judged = chain.learn_rewards(tmp_path, seed=100)
     assert judged["train/accuracy"] > 0.7
-    folder = tmp_path / "reward-model"
-    model, tokenizer = (
-        AutoModelForSequenceClassification.from_pretrained(folder),
-        AutoTokenizer.from_pretrained(folder),
-    )
-    alone = [
-        model(**tokenizer(text, return_tensors="pt")).logits.item() for text in ("12+34=46;", "12+34=123")
-    ]
-    together = chain.reward_model(tmp_path)(["12+34="] * 2, ["46", "123"], [[4, 6, 12], [1, 2, 3]])
-    assert together == pytest.approx(alone, rel=1e-4)
-
+    before = chain.start(tmp_path, seed=100)
     row = chain.optimize(tmp_path, seed=100, beta=0.0, steps=3)
     assert row["kl"] > 0
+    assert row["proxy_reward"] > before["proxy_reward"]
     assert 0 <= row["true_accuracy"] <= 1
+
+    folder = tmp_path / "reward-model"
+    model = AutoModelForSequenceClassification.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for reply in Run.open(tmp_path / "runs" / "beta 0.0").replies(1)[:8]:
+        text = reply.prompt_text + reply.text + (";" if reply.finish_reason == "stop" else "")
+        alone = model(**tokenizer(text, return_tensors="pt")).logits.item()
+        assert reply.reward == pytest.approx(alone, abs=1e-4)
 
 
 def test_its_claims_can_fail(chain):
-    def rows(*points):
-        return [{"beta": b, "kl": 0.0, "proxy_reward": p, "true_accuracy": t} for b, p, t in points]
+    def rows(seed, *points):
+        return [{"seed": seed, "beta": b, "proxy_reward": p, "true_accuracy": t} for b, p, t in points]
 
-    over = chain.make_claims(rows((None, 0.0, 0.3), (1.0, 0.5, 0.6), (0.0, 2.0, 0.1)))
-    assert [claim["holds"] for claim in over] == [True, True, True]
-    flat = chain.make_claims(rows((None, 0.0, 0.3), (1.0, -0.1, 0.3), (0.0, 2.0, 0.3)))
-    assert [claim["holds"] for claim in flat] == [False, False, False]
+    over = rows(1, (None, 0.0, 0.3), (1.0, 0.5, 0.6), (0.0, 2.0, 0.1))
+    flat = rows(2, (None, 0.0, 0.3), (1.0, -0.1, 0.3), (0.0, 2.0, 0.3))
+    assert [claim["holds"] for claim in chain.make_claims(over)] == [True, True, True]
+    both = chain.make_claims([*over, *flat])
+    assert [claim["holds"] for claim in both] == [False, False, False]
+    assert [claim["value"] for claim in both] == [[0.5, -0.1], [0.3, 0.0], [0.5, 0.0]]
