@@ -167,6 +167,13 @@ def test_a_missing_peft_is_told_before_weights_load(own, monkeypatch):
         run_with(own, lora__rank=4)
 
 
+def test_a_reward_model_in_4_bits_is_refused_before_weights_load(real, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "load_model", lambda *_: pytest.fail("weights were loaded"))
+    settings = {"model.path": real["model.path"], "model.dtype": "nf4", "lora.rank": 2}
+    with pytest.raises(ValueError, match=r"model\.dtype = nf4 packs the weights.*set it to bfloat16-weights"):
+        train_reward_model(resolve(settings, kind=RewardModelConfig)[0])
+
+
 def test_what_is_longer_than_the_model_is_told_before_weights_load(real, tmp_path, monkeypatch):
     pair = {"prompt": "1+1=", "completion": "1" * 60, "chosen": "1" * 60, "rejected": "2"}
     short = {"prompt": "1+1=", "completion": "1" * 59, "chosen": "1" * 59, "rejected": "2"}

@@ -36,6 +36,11 @@ def train_reward_model(
     Raises ValueError for a user's mistake, before any weights load, and NonFiniteError before a step that would
     ruin them.
     """
+    if config.model.dtype == "nf4":
+        raise ValueError(
+            "model.dtype = nf4 packs the weights, and a reward model takes them over as they are: set it to "
+            "bfloat16-weights, with lora.rank"
+        )
     check_adapter(config.model, config.lora)
     output = new_folder(config.reward_model.output, "reward_model.output")
     tokenizer, pairs, held_out = _read(config)
