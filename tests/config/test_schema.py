@@ -34,6 +34,7 @@ KEYS = {
     "optimizer": "learning_rate schedule warmup_steps beta1 beta2 weight_decay max_grad_norm reset",
     "learner": "micro_batch_tokens",
     "eval": "every samples limit",
+    "checkpoint": "every keep",
     "store": "keep_newest keep_every max_gb final_pass",
 }
 

@@ -230,6 +230,13 @@ class EvalConfig(Section):
     """Evaluate on the first so many held-out prompts only."""
 
 
+class CheckpointConfig(Section):
+    every: Count = 10
+    """Steps of the loop between checkpoints; 0 makes one at the end only."""
+    keep: PositiveInt = 2
+    """Newest checkpoints kept; the one of the best held-out accuracy stays besides."""
+
+
 class StoreConfig(Section):
     keep_newest: PositiveInt = 20
     """Newest batches kept whole."""
@@ -258,6 +265,7 @@ class Config(Section):
     optimizer: OptimizerConfig = OptimizerConfig()
     learner: LearnerConfig = LearnerConfig()
     eval: EvalConfig = EvalConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
     store: StoreConfig = StoreConfig()
 
     @model_validator(mode="before")

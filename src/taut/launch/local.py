@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -14,11 +15,13 @@ from transformers import PreTrainedTokenizerBase
 import taut
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
 from taut.launch.data import PromptSets, check_lengths, load_prompts, tokenizer_for
+from taut.launch.interrupts import Interrupts
 from taut.launch.models import check_critic, policy_and_critic, policy_from, tell_of_dtype
 from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import OnWait, Reward, describe, make_scorer
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
+from taut.launch.watchdog import Watchdog
 from taut.models.adapter import check_adapter
 from taut.models.load import end_of_sequence_ids, shipped_sampling
 from taut.models.policy import Policy
@@ -26,9 +29,11 @@ from taut.rollout.local import LocalSampler
 from taut.rollout.source import PromptSource
 from taut.store import RetentionPolicy, Run, RunWriter
 from taut.store.runs import new_run_directory
-from taut.training.checkpoint import save_checkpoint
+from taut.training.checkpoint import CHECKPOINTS
+from taut.training.keeper import Keeper
 from taut.training.learner import LocalLearner
-from taut.training.ppo import Observer, Parts, train_ppo
+from taut.training.ppo import Observer, Parts, kl_controller, train_ppo
+from taut.training.shaping import RewardShaper
 
 
 def wait_for_nothing(what: str, done: int, total: int) -> None: ...
@@ -48,12 +53,38 @@ def train(
     Everything cheap is checked before the weights load: contradictions, data, reward function, run name.
     Raises ValueError for a user's mistake, and NonFiniteError before a step that would ruin the weights.
     """
-    quiet_transformers()
     check(config)
-    check_adapter(config.model, config.lora)
     if reward is not None:
         config = config.model_copy(update={"reward": describe(reward)})
     directory = new_run_directory(config.run.root, config.run.name)
+    prepared = prepare(config, on_wait, reward)
+    facts = machine_facts(prepared.device)
+    with RunWriter.create(directory, to_yaml(config), facts, retention_of(config)) as store:
+        prepared.tell(store)
+        run_loop(prepared, store, observers, on_wait)
+    return Run.open(directory)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that is ready for its first step."""
+
+    config: Config
+    tokenizer: PreTrainedTokenizerBase
+    prompts: PromptSets
+    policy: Policy
+    parts: Parts
+    device: str
+
+    def tell(self, store: RunWriter) -> None:
+        tell_of_dtype(store, self.config)
+        tell_of_data(store, self.config, self.prompts, self.tokenizer, self.policy)
+
+
+def prepare(config: Config, on_wait: OnWait, reward: Reward | None) -> Prepared:
+    """Everything cheap is checked before the weights load. Raises ValueError for a user's mistake."""
+    quiet_transformers()
+    check_adapter(config.model, config.lora)
     check_critic(config)
     tokenizer = tokenizer_for(config.model)
     prompts = load_prompts(config, tokenizer)
@@ -70,16 +101,34 @@ def train(
         sampler=make_sampler(policy, tokenizer, config),
         scorer=scorer,
         learner=LocalLearner(policy, critic, tokenizer, config),
+        kl=kl_controller(config),
+        shape_rewards=RewardShaper(config),
     )
-    retention = RetentionPolicy(
-        config.store.keep_newest, config.store.keep_every, int(config.store.max_gb * 1e9)
-    )
-    with RunWriter.create(directory, to_yaml(config), machine_facts(device), retention) as store:
-        tell_of_dtype(store, config)
-        tell_of_data(store, config, prompts, tokenizer, policy)
-        train_ppo(config, parts, store, observers)
-        save_checkpoint(parts.learner, directory / "checkpoints", config.run.steps)
-    return Run.open(directory)
+    return Prepared(config, tokenizer, prompts, policy, parts, device)
+
+
+def run_loop(
+    prepared: Prepared,
+    store: RunWriter,
+    observers: Sequence[Observer],
+    on_wait: OnWait,
+    first_step: int = 0,
+) -> None:
+    """The loop with what looks after it: interrupts, the watchdog, checkpoints."""
+    config, parts = prepared.config, prepared.parts
+    checkpoints = store.directory / CHECKPOINTS
+    with (
+        Interrupts() as interrupts,
+        Watchdog(on_wait, interrupts.stop_asked, first_step) as watchdog,
+        Keeper(config, parts, checkpoints, interrupts.stop_asked) as keeper,
+    ):
+        parts.on_phase = watchdog.phase
+        train_ppo(config, parts, store, [*observers, watchdog.observe, keeper], first_step)
+
+
+def retention_of(config: Config) -> RetentionPolicy:
+    kept = config.store
+    return RetentionPolicy(kept.keep_newest, kept.keep_every, int(kept.max_gb * 1e9))
 
 
 def load_policy(config: Config, device: str, on_wait: OnWait = wait_for_nothing) -> Policy:

@@ -22,7 +22,7 @@ MODEL = "model:"
 Reward = RewardFunction | Mapping[RewardFunction, float]
 """A function, or several with their weights."""
 OnWait = Callable[[str, int, int], None]
-"""Hears what is waited for, how far that is, and of how much."""
+"""Hears what is waited for, how far that is, and of how much (0 where nobody knows); of nothing, once that is over."""
 
 
 def make_scorer(

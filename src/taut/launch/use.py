@@ -13,7 +13,7 @@ from taut.launch.rewards import make_scorer
 from taut.launch.torch_setup import prepare_torch
 from taut.store import Run
 from taut.tasks.data import make_prompt
-from taut.training.checkpoint import newest_checkpoint
+from taut.training.checkpoint import CHECKPOINTS, newest_checkpoint
 from taut.training.collect import sampling_of
 from taut.training.evaluate import evaluate
 from taut.types import Rollout
@@ -22,7 +22,7 @@ from taut.types import Rollout
 def config_of_run(run: Run) -> Config:
     """The run's config with `model.path` set to its newest checkpoint. Raises ValueError where there is none."""
     config = Config.model_validate(run.config)
-    folder = newest_checkpoint(run.directory / "checkpoints")
+    folder = newest_checkpoint(run.directory / CHECKPOINTS)
     model = config.model.model_copy(update={"path": str(folder), "gguf_file": None})
     return config.model_copy(update={"model": model})
 

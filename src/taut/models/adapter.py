@@ -79,7 +79,7 @@ class Adapter:
         for name, weight in plain_state_dict(module).items():
             owner, is_base, rest = name.partition(".base_layer.")
             if is_base and rest == "weight":
-                weight = weight + layers[owner].get_delta_weight(self.name).to(weight.dtype)
+                weight = weight + layers[owner].get_delta_weight(self.name).to(weight)
             if ".lora_" not in name:
                 weights[f"{owner}.{rest}" if is_base else name] = weight
         return weights

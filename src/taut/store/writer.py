@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -20,6 +21,7 @@ from taut.store.database import (
     set_meta,
     transaction,
 )
+from taut.store.lock import RunLock
 from taut.store.record import StepRecord
 from taut.store.retention import DEFAULT_RETENTION, RetentionPolicy, apply_retention
 
@@ -33,14 +35,18 @@ _INSERT_REPLY = f"INSERT INTO replies VALUES ({', '.join('?' * (2 + len(REPLY_CO
 class RunWriter:
     """Appends to one run directory: `config.yaml`, `run.db`, `checkpoints/`.
 
-    `kill -9` at any moment leaves whole steps only. Methods may be called from any thread. As a context
-    manager it ends the run as finished, failed or interrupted, unless `finish` was called before.
+    `kill -9` at any moment leaves whole steps only. Methods may be called from any thread, and raise OSError naming
+    the path where the disk takes no more. As a context manager it ends the run as finished, failed or interrupted,
+    unless `finish` was called before. No other writer can be opened meanwhile.
     """
 
-    def __init__(self, directory: Path, db: sqlite3.Connection, retention: RetentionPolicy) -> None:
+    def __init__(
+        self, directory: Path, db: sqlite3.Connection, run_lock: RunLock, retention: RetentionPolicy
+    ) -> None:
         """Use `create` or `resume`."""
         self.directory = directory
         self._db = db
+        self._run_lock = run_lock
         self._retention = retention
         self._lock = threading.Lock()
         self._finished = False
@@ -72,6 +78,7 @@ class RunWriter:
                 f"{str(directory)!r} exists and a run is never written into an existing directory: "
                 "choose another name, or remove it"
             ) from None
+        run_lock = RunLock(directory)
         (directory / "config.yaml").write_text(config_yaml, encoding="utf-8")
         (directory / "checkpoints").mkdir()
         db = connect_for_writing(directory / "run.db")
@@ -82,35 +89,46 @@ class RunWriter:
                 db.execute(statement)
             set_meta(db, schema_version=SCHEMA_VERSION, created=now, facts=facts)
             set_meta(db, status="running", heartbeat=now)
-        writer = cls(directory, db, retention)
+        writer = cls(directory, db, run_lock, retention)
         if journal != "wal":
             message = f"no WAL on this file system, journal mode {journal}: a reader may delay a step's write"
             writer.event("store", "journal_mode", message, level="warning")
         return writer
 
     @classmethod
-    def resume(cls, directory: Path | str, retention: RetentionPolicy = DEFAULT_RETENTION) -> Self:
+    def resume(
+        cls,
+        directory: Path | str,
+        retention: RetentionPolicy = DEFAULT_RETENTION,
+        config_yaml: str | None = None,
+    ) -> Self:
         """Opens a run that ended or was killed, to append to it; call `supersede_after` next.
 
+        `config_yaml` takes the place of the run's configuration, where it is given.
+
         Raises:
-            ValueError: no run is there, or another version of the store wrote it.
+            ValueError: no run is there, another version of the store wrote it, or another process writes it.
         """
         directory = Path(directory)
         require_readable(directory / "run.db", directory.name)
+        run_lock = RunLock(directory)
+        if config_yaml is not None:
+            beside = directory / ".config.yaml.writing"
+            beside.write_text(config_yaml, encoding="utf-8")
+            beside.replace(directory / "config.yaml")
         db = connect_for_writing(directory / "run.db")
         set_journal_mode(db)
         with transaction(db):
             set_meta(db, status="running", heartbeat=time.time())
-        return cls(directory, db, retention)
+        return cls(directory, db, run_lock, retention)
 
     def append(self, record: StepRecord) -> None:
         """Stores one step, whole or not at all, then drops what retention no longer keeps."""
-        with self._lock:
-            with transaction(self._db):
-                _insert_step(self._db, record)
-                set_meta(self._db, heartbeat=time.time())
-            with transaction(self._db):
-                apply_retention(self._db, self._retention)
+        with self._transaction():
+            _insert_step(self._db, record)
+            set_meta(self._db, heartbeat=time.time())
+        with self._transaction():
+            apply_retention(self._db, self._retention)
 
     def event(
         self,
@@ -124,23 +142,23 @@ class RunWriter:
         """Stores what happened. Kind "check" with level "error" is a failed check: its batch is kept."""
         row = (time.time(), step, kind, level, to_text(name), to_text(message), to_json(data or {}))
         columns = "time, step, kind, level, name, message, data"
-        with self._lock, transaction(self._db):
+        with self._transaction():
             self._db.execute(f"INSERT INTO events ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def supersede_after(self, step: int) -> None:
         """Marks every stored step after `step` as superseded: a resumed run is about to take them again."""
-        with self._lock, transaction(self._db):
+        with self._transaction():
             self._db.execute("UPDATE batches SET superseded = 1 WHERE step > ?", (step,))
 
     def heartbeat(self) -> None:
         """Says that the run is alive; called by a thread of the writer's own."""
-        with self._lock, transaction(self._db):
+        with self._transaction():
             set_meta(self._db, heartbeat=time.time())
 
     def finish(self, status: EndStatus) -> None:
         """Records how the run ended."""
         assert status in ("finished", "failed", "interrupted"), status
-        with self._lock, transaction(self._db):
+        with self._transaction():
             set_meta(self._db, status=status, heartbeat=time.time())
         self._finished = True
 
@@ -149,6 +167,7 @@ class RunWriter:
         self._closed.set()
         with self._lock:
             self._db.close()
+        self._run_lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -156,16 +175,30 @@ class RunWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._finished:
-            interrupted = isinstance(error, KeyboardInterrupt)
-            self.finish("finished" if error is None else "interrupted" if interrupted else "failed")
-        self.close()
+        try:
+            if not self._finished:
+                interrupted = isinstance(error, KeyboardInterrupt)
+                self.finish("finished" if error is None else "interrupted" if interrupted else "failed")
+        except OSError:
+            if error is None:  # else it is the error that ended the run which must be told
+                raise
+        finally:
+            self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock:
+            try:
+                with transaction(self._db):
+                    yield
+            except sqlite3.OperationalError as error:
+                raise OSError(f"{self.directory / 'run.db'} could not be written: {error}") from error
 
     def _beat(self) -> None:
         while not self._closed.wait(_HEARTBEAT_SECONDS):
             try:
                 self.heartbeat()
-            except sqlite3.Error:
+            except (sqlite3.Error, OSError):
                 continue  # closed meanwhile, or a full disk, of which the next append tells the driver
 
 

@@ -36,7 +36,7 @@ class LinesView:
 
     def wait(self, what: str, done: int, total: int) -> None:
         """Says once what the run waits for."""
-        if what != self.announced:
+        if what and what != self.announced:
             self.announced = what
             self.console.print(what, soft_wrap=True)
 

@@ -48,8 +48,8 @@ class LiveView:
         self._live.stop()
 
     def wait(self, what: str, done: int, total: int) -> None:
-        """Shows what the run waits for, until it is done."""
-        self.waiting = (what, done, total) if done < total else None
+        """Shows what the run waits for until it is done or, where `total` is 0, until it waits for nothing."""
+        self.waiting = (what, done, total) if done < total or (what and not total) else None
 
     def observe(self, step: int, metrics: dict[str, float]) -> None:
         if step == 0:
@@ -73,7 +73,9 @@ class LiveView:
             parts.append(self._metrics(width))
         if self.waiting:
             what, done, total = self.waiting
-            parts += [Text(what, style="dim"), self._bar(f"{done}/{total}", done, total, width)]
+            parts.append(Text(what, style="dim"))
+            if total:
+                parts.append(self._bar(f"{done}/{total}", done, total, width))
         return Padding(Group(self._title(), *parts), (0, 1))
 
     def _title(self) -> Text:

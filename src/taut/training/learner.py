@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -14,11 +14,11 @@ from transformers import PreTrainedTokenizerBase
 from taut.config import Config
 from taut.models.critic import Critic
 from taut.models.policy import Policy
-from taut.models.save import save_critic, save_policy
 from taut.objective.value import ValueNormalizer
 from taut.training.batch import pad_width, sequence_lengths, sequences_of
 from taut.training.micro_batch import micro_batches
 from taut.training.optimizer import clip_gradients, learning_rate_factor, make_optimizer, set_learning_rate
+from taut.training.snapshot import Learned
 from taut.training.update import critic_gradient, fill_unknown, policy_gradient, reset_moments
 from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
@@ -38,8 +38,12 @@ class Learner(Protocol):
         """The policy's weights, by name; an adapter's apart from its base's."""
         ...
 
-    def save(self, folder: Path) -> None:
-        """Writes the policy as a transformers folder, and the critic into `critic` within it."""
+    def snapshot(self) -> Callable[[Path], None]:
+        """Copies all that training changes; calling the result, from any thread, writes it into a folder."""
+        ...
+
+    def restore(self, folder: Path) -> None:
+        """Takes over what a snapshot wrote into the folder."""
         ...
 
 
@@ -118,11 +122,17 @@ class LocalLearner:
     def weights(self) -> Mapping[str, Tensor]:
         return self.policy.model.state_dict()
 
-    def save(self, folder: Path) -> None:
-        save_policy(self.policy, self.tokenizer, folder)
-        if self.critic is not None:
-            scale = self.value_normalizer or ValueNormalizer()
-            save_critic(self.critic, folder / "critic", scale.mean, scale.std)
+    def snapshot(self) -> Callable[[Path], None]:
+        return self._learned().copied().write
+
+    def restore(self, folder: Path) -> None:
+        self._learned().restore(folder, self.config.model)
+
+    def _learned(self) -> Learned:
+        optimizers = {"policy": self.policy_optimizer}
+        if self.critic_optimizer is not None:
+            optimizers["critic"] = self.critic_optimizer
+        return Learned(self.policy, self.critic, self.value_normalizer, optimizers, self.tokenizer)
 
     def _start_batch(self, batch: Batch, schedule: Schedule) -> Batch:
         """Sets learning rates, moments and the value scale; returns the batch with values on that scale."""

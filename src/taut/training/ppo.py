@@ -21,7 +21,7 @@ from taut.training.metrics import Metrics, reference_kl_per_reply, step_metrics,
 from taut.training.micro_batch import cut_minibatches
 from taut.training.record import step_record
 from taut.training.shaping import RewardShaper
-from taut.training.timing import Stopwatch
+from taut.training.timing import OnPhase, Stopwatch
 from taut.types import Prompt, Schedule
 
 Observer = Callable[[int, Metrics], None]
@@ -41,15 +41,23 @@ class Parts:
     sampler: Sampler
     scorer: Scorer
     learner: Learner
+    kl: FixedController
+    shape_rewards: RewardShaper
+    on_phase: OnPhase = lambda phase: None
+    """Hears what the loop is at, and may be waiting for."""
 
 
-def train_ppo(config: Config, parts: Parts, store: StepStore, observers: Sequence[Observer] = ()) -> None:
+def train_ppo(
+    config: Config, parts: Parts, store: StepStore, observers: Sequence[Observer] = (), first_step: int = 0
+) -> None:
     source, sampler, scorer, learner = parts.source, parts.sampler, parts.scorer, parts.learner
-    kl, shape_rewards = kl_controller(config), RewardShaper(config)
-    finish_step(StepRecord(step=0, constants={}, scalars=evaluation(config, parts, 0)), store, observers)
+    kl, shape_rewards = parts.kl, parts.shape_rewards
+    if first_step == 0:
+        record = StepRecord(step=0, constants={}, scalars=evaluation(config, parts, 0))
+        finish_step(record, parts, store, observers)
 
-    for step in range(1, config.run.steps + 1):
-        watch = Stopwatch()
+    for step in range(max(1, first_step), config.run.steps + 1):
+        watch = Stopwatch(parts.on_phase)
         collected = collect(source, sampler, scorer, config, step, watch)
         batch = shape_rewards(collate(collected.rollouts, collected.scores))
         schedule = make_schedule(config, batch.size, step, kl.coefficient)
@@ -67,7 +75,7 @@ def train_ppo(config: Config, parts: Parts, store: StepStore, observers: Sequenc
             metrics |= {"kl/coefficient": kl.coefficient}
             kl.update(reference_kl_per_reply(batch, trace), batch.size)
         metrics |= evaluation(config, parts, step)
-        finish_step(step_record(config, batch, schedule, trace, metrics), store, observers)
+        finish_step(step_record(config, batch, schedule, trace, metrics), parts, store, observers)
 
 
 def make_schedule(config: Config, size: int, step: int, kl_coefficient: float) -> Schedule:
@@ -88,10 +96,12 @@ def evaluation(config: Config, parts: Parts, step: int) -> Metrics:
     due = step == config.run.steps or (every and step % every == 0)
     if not due or not parts.held_out:
         return {}
+    parts.on_phase("evaluate")
     return evaluate(parts.held_out, parts.sampler, parts.scorer, config, step)
 
 
-def finish_step(record: StepRecord, store: StepStore, observers: Sequence[Observer]) -> None:
+def finish_step(record: StepRecord, parts: Parts, store: StepStore, observers: Sequence[Observer]) -> None:
+    parts.on_phase("store")
     store.append(record)
     for observe in observers:
         observe(record.step, dict(record.scalars))

@@ -1,0 +1,135 @@
+"""A run taken up again after its newest whole checkpoint, and a new one that goes on from any of its checkpoints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from taut.config import Config, check, to_yaml
+from taut.launch.continued import config_to_fork, config_to_resume, whole_checkpoint
+from taut.launch.local import Prepared, machine_facts, prepare, retention_of, run_loop, wait_for_nothing
+from taut.launch.rewards import OnWait, Reward, describe
+from taut.store import Run, RunWriter
+from taut.store.lock import refuse_if_driven
+from taut.store.runs import new_run_directory
+from taut.training.checkpoint import (
+    CHECKPOINTS,
+    checkpoint_folder,
+    checkpoint_steps,
+    clean_up,
+    damage,
+    set_aside,
+)
+from taut.training.ppo import Observer
+from taut.training.progress import restore
+
+FOR_BITS = ("taut", "python", "torch", "transformers", "platform", "threads", "device")
+"""The facts of a run on which its numbers depend to the last bit."""
+
+
+def resume(
+    directory: Path | str,
+    steps: int | None = None,
+    observers: Sequence[Observer] = (),
+    on_wait: OnWait = wait_for_nothing,
+    reward: Reward | None = None,
+) -> Run:
+    """Goes on with the run in `directory` after its newest whole checkpoint, and returns it finished.
+
+    Its settings are those it was begun with, but that `steps` may set another `run.steps`; a `reward` that was given as
+    functions must be given again. Steps that were taken after the checkpoint are taken again, and the old ones stored as
+    superseded. Raises ValueError where all steps are taken, or another process trains the run.
+    """
+    directory = Path(directory)
+    run = Run.open(directory)
+    refuse_if_driven(directory)
+    config = config_to_resume(run, {} if steps is None else {"run.steps": steps})
+    _check(config, reward)
+    prepared = prepare(_with_threads_of(run, config), on_wait, reward)
+    with RunWriter.resume(directory, retention_of(config), to_yaml(config)) as store:
+        _tell_of_differences(store, run, prepared.device)
+        first_step = _take_up(prepared, store)
+        store.supersede_after(first_step - 1)
+        run_loop(prepared, store, observers, on_wait, first_step)
+    return Run.open(directory)
+
+
+def fork(
+    directory: Path | str,
+    step: int,
+    settings: Mapping[str, Any] | None = None,
+    observers: Sequence[Observer] = (),
+    on_wait: OnWait = wait_for_nothing,
+    reward: Reward | None = None,
+) -> Run:
+    """A new run that goes on after `step` of the run in `directory`, with other `settings`, by dotted key.
+
+    It needs nothing of the other run afterwards. What belongs to a section of settings that changes starts anew: see
+    `training.progress.restore`. Raises ValueError where there is no whole checkpoint of that step, or where a setting
+    decides what its weights are.
+    """
+    parent = Run.open(directory)
+    config, changed = config_to_fork(parent, step, settings or {})
+    _check(config, reward)
+    folder = whole_checkpoint(parent, step)
+    if reward is not None:
+        config, changed = config.model_copy(update={"reward": describe(reward)}), changed | {"reward"}
+    own = new_run_directory(config.run.root, config.run.name)
+    prepared = prepare(config, on_wait, reward)
+    restore(prepared.parts, folder, changed)
+    facts = {**machine_facts(prepared.device), "parent": parent.name, "parent_step": step}
+    with RunWriter.create(own, to_yaml(config), facts, retention_of(config)) as store:
+        _link(folder, own / CHECKPOINTS / folder.name)
+        prepared.tell(store)
+        run_loop(prepared, store, observers, on_wait, first_step=step + 1)
+    return Run.open(own)
+
+
+def _check(config: Config, reward: Reward | None) -> None:
+    """What describes functions at hand in a config names none that could be found."""
+    check(config if reward is None else config.model_copy(update={"reward": Config().reward}))
+
+
+def _take_up(prepared: Prepared, store: RunWriter) -> int:
+    """Restores the newest whole checkpoint and returns the next step; without one the run begins again, at 0."""
+    directory = store.directory / CHECKPOINTS
+    clean_up(directory)
+    for step in reversed(checkpoint_steps(directory)):
+        folder = checkpoint_folder(directory, step)
+        problem = damage(folder)
+        if problem is None:
+            store.event("resume", "from", f"resumed after step {step}", step=step)
+            return 1 + restore(prepared.parts, folder)
+        message = (
+            f"the checkpoint of step {step} is damaged ({problem}) and now called {set_aside(folder).name}"
+        )
+        store.event("resume", "damaged", message, "warning", step)
+    store.event("resume", "from", "begun again: there is no whole checkpoint")
+    return 0
+
+
+def _with_threads_of(run: Run, config: Config) -> Config:
+    threads = run.facts.get("threads", config.run.threads)
+    return config.model_copy(update={"run": config.run.model_copy(update={"threads": threads})})
+
+
+def _tell_of_differences(store: RunWriter, run: Run, device: str) -> None:
+    here, then = machine_facts(device), run.facts
+    differing = [name for name in FOR_BITS if here[name] != then.get(name)]
+    if differing:
+        changes = ", ".join(f"{name} is {here[name]} and was {then.get(name)}" for name in differing)
+        store.event(
+            "resume", "machine", f"the run does not go on bit for bit as it would have: {changes}", "warning"
+        )
+
+
+def _link(folder: Path, place: Path) -> None:
+    """The same files under another name: either can be removed without the other. Copies where a disk has no links."""
+    try:
+        shutil.copytree(folder, place, copy_function=os.link)
+    except (OSError, shutil.Error):
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(folder, place)
