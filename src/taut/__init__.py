@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from taut.config import Config
     from taut.launch.local import train
+    from taut.launch.resume import fork, resume
     from taut.store import Run
     from taut.tasks.judge import Judge
 
 __version__ = "0.1.0"
-__all__ = ["Config", "Judge", "Run", "train"]
+__all__ = ["Config", "Judge", "Run", "fork", "resume", "train"]
 
 _HOMES = {
     "Config": "taut.config",
     "Judge": "taut.tasks.judge",
     "Run": "taut.store",
+    "fork": "taut.launch.resume",
+    "resume": "taut.launch.resume",
     "train": "taut.launch.local",
 }
 """Imported when asked for: `taut --help` must wait for none of them, least of all for torch."""

@@ -17,6 +17,7 @@ from taut.terminal.console import make_console, printable
 
 WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
     "train": learn.train,
+    "fork": learn.fork,
     "sft": learn.sft,
     "reward-model": learn.reward_model,
     "dpo": learn.dpo,

@@ -1,19 +1,23 @@
 """Runs that are stopped and taken up again equal runs that were not; forks go on from a checkpoint."""
 
+import errno
 import json
 import os
+import random
 import shutil
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from taut.config import resolve
+from taut.launch.continued import config_to_resume
 from taut.launch.local import train
 from taut.launch.resume import fork, resume
 from taut.store import Run, RunWriter
-from taut.training import checkpoint
+from taut.training import checkpoint, snapshot
 
 HARDEST = {
     "algorithm.preset": "ppo",
@@ -50,8 +54,8 @@ def stop_after(step):
     return observe
 
 
-def interrupted(settings, step, **changes):
-    config = resolve({**settings, **{key.replace("__", "."): value for key, value in changes.items()}})[0]
+def interrupted(settings, step):
+    config = resolve(settings)[0]
     with pytest.raises(KeyboardInterrupt):
         train(config, [stop_after(step)])
     return Run.open(f"{config.run.root}/{config.run.name}")
@@ -102,17 +106,150 @@ def assert_equal(a, b):
     "changes",
     [
         {},
-        {"lora__rank": 2, "critic__shared": True, "scoring__normalize": False},
-        {"algorithm__preset": "grpo", "optimizer__reset": "batch", "algorithm__dynamic_sampling": 2},
+        {"lora.rank": 2, "critic.shared": True},
+        {"algorithm.preset": "grpo", "optimizer.reset": "batch", "algorithm.dynamic_sampling": 2},
     ],
     ids=["critic", "lora", "dynamic sampling"],
 )
 def test_a_run_stopped_after_step_7_goes_on_to_the_last_bit(settings, changes):
-    whole = train(resolve({**settings, "run.name": "whole", **{k.replace("__", "."): v for k, v in changes.items()}})[0])
-    stopped = interrupted(settings, 7, **changes)
+    settings = {**settings, **changes}
+    whole = train(resolve({**settings, "run.name": "whole"})[0])
+    stopped = interrupted(settings, 7)
     assert stopped.status == "interrupted"
     assert checkpoint.checkpoint_steps(stopped.directory / "checkpoints")[-1] == 7
     resumed = resume(stopped.directory)
     assert resumed.status == "finished"
     assert_same(resumed, whole, range(8, 16))
     assert untimed(resumed.scalars()) == untimed(whole.scalars())
+
+
+@pytest.fixture
+def small(own):
+    """A run without a critic that takes no time: 6 steps, checkpoints of 2, 4 and 6."""
+    small = {"algorithm.preset": "ppo-batch-mean", "algorithm.epochs": 1, "algorithm.prompts_per_step": 2}
+    return {**own, **small, "run.steps": 6, "checkpoint.every": 2, "data.eval_path": None}
+
+
+def test_a_damaged_checkpoint_is_never_resumed_from(small):
+    whole = train(resolve({**small, "run.name": "whole"})[0])
+    run = interrupted(small, 3)
+    checkpoints = run.directory / "checkpoints"
+    with (checkpoints / "step_000003/model.safetensors").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"!")
+    (checkpoints / ".step_000004.writing").mkdir()
+    resumed = resume(run.directory)
+    assert_same(resumed, whole, range(3, 7))
+    [event] = [event for event in resumed.events() if event["name"] == "damaged"]
+    assert "step 3 is damaged (model.safetensors is not as it was written)" in event["message"]
+    names = {path.name for path in checkpoints.iterdir()}
+    assert names == {"damaged_step_000003", "step_000004", "step_000006"}
+    rows = resumed.scalars(include_superseded=True)
+    assert [row["step"] for row in rows if row["superseded"]] == [3]
+
+
+def test_a_run_without_a_checkpoint_begins_again(small):
+    whole = train(resolve({**small, "run.name": "whole"})[0])
+    run = interrupted(small, 1)
+    shutil.rmtree(run.directory / "checkpoints/step_000001")
+    resumed = resume(run.directory)
+    assert_same(resumed, whole, range(1, 7))
+    assert [row["step"] for row in resumed.scalars()] == list(range(7))
+
+
+def test_a_resumed_run_keeps_its_settings_and_may_take_more_steps(small):
+    longer = train(resolve({**small, "run.name": "longer", "run.steps": 8})[0])
+    run = train(resolve(small)[0])
+    with pytest.raises(ValueError, match=r"has taken all its 6 steps: --run\.steps 12, for one"):
+        resume(run.directory)
+    with pytest.raises(
+        ValueError, match=r"but run\.steps, and algorithm\.epochs would change: taut fork own"
+    ):
+        config_to_resume(run, {"algorithm.epochs": 2, "run.steps": 8})
+    assert_same(resume(run.directory, steps=8), longer, range(7, 9))
+    assert Run.open(run.directory).config["run"]["steps"] == 8
+
+
+def test_one_process_trains_a_run_at_a_time_and_anyone_reads(small):
+    run = interrupted(small, 3)
+    with RunWriter.resume(run.directory):
+        with pytest.raises(ValueError, match="'own' is being trained by another process"):
+            resume(run.directory)
+        assert Run.open(run.directory).step_count == 3
+    with RunWriter.resume(run.directory):
+        pass  # the lock went with the first
+
+
+def test_a_fork_repeats_its_parent_until_a_setting_says_otherwise_and_outlives_it(small):
+    parent = train(resolve(small)[0])
+    same = fork(parent.directory, 4, {"run.name": "same"})
+    assert_same(same, parent, range(5, 7))
+    assert (same.facts["parent"], same.facts["parent_step"]) == ("own", 4)
+    shutil.rmtree(parent.directory)
+    again = fork(same.directory, 4, {"run.name": "again", "algorithm.epochs": 2})
+    assert [(row["step"], row["update/steps"]) for row in again.scalars()] == [(5, 2), (6, 2)]
+    assert again.scalars()[0]["reward/mean"] == same.scalars()[0]["reward/mean"], (
+        "the same weights sampled it"
+    )
+
+
+def test_what_a_fork_cannot_do_is_told(small):
+    parent = train(resolve(small)[0])
+    for step, settings, message in [
+        (3, {}, r"'own' has no checkpoint of step 3; it has those of steps: 4, 6"),
+        (
+            4,
+            {"lora.rank": 2},
+            r"lora\.rank decides what the weights of a checkpoint are.*--model\.path .*step_000004",
+        ),
+        (6, {}, r"run\.steps = 6 leaves nothing to do after step 6: set it to 7 or more"),
+        (4, {"algorithm.minibatches": 3}, "does not divide"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            fork(parent.directory, step, settings)
+
+
+def test_the_loop_leaves_every_global_random_state_as_it_was(small):
+    states = []
+
+    def observe(step, metrics):
+        states.append((torch.get_rng_state().tolist(), str(np.random.get_state()), random.getstate()))
+
+    train(resolve({**small, "run.steps": 2})[0], [observe])
+    assert len(states) == 3
+    assert states[0] == states[1] == states[2]
+
+
+def test_a_second_interrupt_stops_at_once(small):
+    def interrupt_twice(step, metrics):
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            raise AssertionError("it went on")
+
+    with pytest.raises(KeyboardInterrupt):
+        train(resolve(small)[0], [interrupt_twice])
+    run = Run.open(Path(small["run.root"]) / "own")
+    assert run.status == "interrupted"
+    assert checkpoint.checkpoint_steps(run.directory / "checkpoints") == [2]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_disk_that_takes_no_checkpoint_ends_the_run_and_spares_the_last(small, monkeypatch):
+    written = torch.save
+
+    def save(kept, path):
+        if "step_000004" in str(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written(kept, path)
+
+    monkeypatch.setattr(snapshot.torch, "save", save)
+    with pytest.raises(
+        OSError, match=r"checkpoint .*step_000004 could not be written: .*No space left on device"
+    ):
+        train(resolve(small)[0])
+    run = Run.open(Path(small["run.root"]) / "own")
+    assert run.status == "failed"
+    assert [path.name for path in (run.directory / "checkpoints").iterdir()] == ["step_000002"]
+    monkeypatch.undo()
+    assert resume(run.directory).status == "finished"

@@ -39,8 +39,8 @@ def resume(
 ) -> Run:
     """Goes on with the run in `directory` after its newest whole checkpoint, and returns it finished.
 
-    Its settings are those it was begun with, but that `steps` may set another `run.steps`; a `reward` that was given as
-    functions must be given again. Steps that were taken after the checkpoint are taken again, and the old ones stored as
+    Its settings are those it was begun with, but for `run.steps`, where `steps` is given; a `reward` that was given as
+    functions must be given again. Steps that were taken after the checkpoint are taken again, and the old ones are
     superseded. Raises ValueError where all steps are taken, or another process trains the run.
     """
     directory = Path(directory)

@@ -24,6 +24,7 @@ class LinesView:
         self.config = config
         self.console = console
         self.announced = ""
+        self.first_step: int | None = None
         self.started = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -46,12 +47,12 @@ class LinesView:
         for shown in shown_metrics(self.config.algorithm.surrogate):
             if shown.metric in IN_A_LINE and shown.metric in metrics:
                 words.append(f"{shown.label} {shown.format(metrics[shown.metric])}")
-        if step == 0:
-            self.started = time.monotonic()
+        if self.first_step is None:
+            self.first_step, self.started = step, time.monotonic()
             if len(words) == 1:  # nothing was evaluated
                 return
         elif step < steps:
-            left = (time.monotonic() - self.started) / step * (steps - step)
+            left = (time.monotonic() - self.started) / (step - self.first_step) * (steps - step)
             words.append(f"{duration(left)} left")
         self.console.print("  ".join(words), soft_wrap=True)
 

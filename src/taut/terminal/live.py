@@ -32,6 +32,7 @@ class LiveView:
         self.config = config
         self.console = console
         self.step = 0
+        self.first_step: int | None = None
         self.series: dict[str, list[float]] = defaultdict(list)
         self.waiting: tuple[str, int, int] | None = None
         self.started = time.monotonic()
@@ -52,8 +53,9 @@ class LiveView:
         self.waiting = (what, done, total) if done < total or (what and not total) else None
 
     def observe(self, step: int, metrics: dict[str, float]) -> None:
-        if step == 0:
-            self.started = time.monotonic()  # loading and the first evaluation say nothing about the rest
+        if self.first_step is None:
+            # Loading and the first evaluation say nothing about the rest.
+            self.first_step, self.started = step, time.monotonic()
         self.waiting = None
         self.step = step
         for name, value in metrics.items():
@@ -97,9 +99,10 @@ class LiveView:
         passed = time.monotonic() - self.started
         if self.finished:
             return f"took {duration(passed)}"
-        if self.waiting or not self.step:
+        done = self.step - (self.first_step or 0)
+        if self.waiting or not done:
             return duration(passed)
-        return f"{duration(passed / self.step * (self.config.run.steps - self.step))} left"
+        return f"{duration(passed / done * (self.config.run.steps - self.step))} left"
 
     def _metrics(self, width: int) -> Table:
         bars = glyphs_of(self.console).bars

@@ -36,12 +36,16 @@ def summary_row(run: Run) -> dict[str, Any]:
 
 def print_training_summary(run: Run, console: Console) -> None:
     """What `taut train` ends with: how the run ended, where it is, and the command that shows it."""
-    at_home = run.directory.parent == Path(Config().run.root)
-    name = shlex.quote(printable(run.name if at_home else str(run.directory), console))
+    name = shlex.quote(printable(how_to_name(run.directory), console))
     follow = Text(f" taut show {name}", style="bold").append("   the replies, token by token", style="dim")
     where = Text(" saved in ", style="dim").append_text(foreign(str(run.directory), console))
     console.print(Padding(outcome(run, console), 1))
     console.print(where, follow, sep="\n", soft_wrap=True)  # a folded command could not be copied
+
+
+def how_to_name(directory: Path) -> str:
+    """A run as commands take it: by its name where they look for it, else by its directory."""
+    return directory.name if directory.parent == Path(Config().run.root) else str(directory)
 
 
 def run_summary(run: Run, console: Console) -> RenderableType:

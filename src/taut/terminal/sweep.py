@@ -25,7 +25,7 @@ class SweepLines:
 
     def wait(self, what: str, done: int, total: int) -> None:
         """Says once what the first run waits for."""
-        if what != self.announced:
+        if what and what != self.announced:
             self.announced = what
             self.console.print(what, soft_wrap=True)
 
