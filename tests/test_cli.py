@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from taut.cli import DONE, FAILED, INTERRUPTED, PLAIN, WITH_SETTINGS, WRONG_INPUT, main
-from taut.launch import local
+from taut.commands.learn import NO_MODEL
+from taut.launch import local, preferences, sft, sweep
 from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 from taut.store import Run
@@ -405,8 +406,70 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(trained, monkeypatch):
     run = Run.open("runs/stopped")
     assert run.status == "interrupted"
     assert run.step_count >= 2
-    kept = f"its {run.step_count} finished steps are kept in {run.directory}"
-    assert err == f"taut: interrupted; {kept}\n"
+    steps = run.step_count
+    assert err == (
+        f"taut: interrupted; its {steps} finished steps are kept in {run.directory}\n"
+        f"      taut train --resume stopped goes on after step {steps}\n"
+    )
+    more = in_a_process("train", "--resume", "stopped", "--run.steps", str(steps + 2), "--json")
+    out, err = more.communicate(timeout=60)
+    *rows, summary = map(json.loads, out.splitlines())
+    assert [row["step"] for row in rows] == [steps + 1, steps + 2]
+    assert (more.returncode, summary["steps"], err) == (DONE, steps + 2, "")
+
+
+def test_sigterm_is_an_interrupt_and_leaves_no_process(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    (trained / "rewards.py").write_text(
+        "import os\n"
+        "def score(completions, **_):\n"
+        "    open('pid', 'w').write(str(os.getpid()))\n"
+        "    return [1.0] * len(completions)\n"
+    )
+    settings = ("--run.name", "preempted", "--run.steps", "100000", "--reward", "rewards.py:score", "--json")
+    process = in_a_process("train", "small.yaml", *settings)
+    process.stdout.readline()
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, err
+    assert Run.open("runs/preempted").status == "interrupted"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((trained / "pid").read_text()), 0)
+
+
+def test_fork_and_resume_from_the_command_line(taut):
+    assert taut("fork", "first", "--step", "2", "--run.steps", "3", "--run.name", "child", "--quiet") == (
+        DONE,
+        "",
+        "",
+    )
+    assert Run.open("runs/child").facts["parent"] == "first"
+    for arguments, message in [
+        (["fork", "first"], "taut fork RUN --step 20"),
+        (["fork", "first", "--step", "1"], "has no checkpoint of step 1; it has those of steps: 2"),
+        (["train", "--resume", "first"], "has taken all its 2 steps: --run.steps 4"),
+        (
+            ["train", "--resume", "first", "--algorithm.epochs", "2"],
+            "algorithm.epochs would change: taut fork first",
+        ),
+        (["train", "small.yaml", "--resume", "first"], "leave out small.yaml"),
+    ]:
+        code, out, err = taut(*arguments)
+        assert (code, out) == (WRONG_INPUT, "")
+        assert message in err
+
+
+@pytest.mark.parametrize("command", ["sft", "dpo", "sweep"])
+def test_every_command_that_trains_says_what_an_interrupt_leaves(taut, monkeypatch, command):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sft, "fine_tune_model", interrupt)
+    monkeypatch.setattr(preferences, "train_dpo", interrupt)
+    monkeypatch.setattr(sweep, "run_sweep", interrupt)
+    kept = "0 of 2 runs have ended; taut runs --root runs lists them" if command == "sweep" else NO_MODEL
+    code, _, err = taut(command, *(["run.seed=0,1"] if command == "sweep" else []))
+    assert (code, err) == (INTERRUPTED, f"taut: interrupted; {kept}\n")
 
 
 def test_ctrl_c_before_the_first_step_promises_nothing(taut, monkeypatch):

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -221,8 +222,12 @@ def test_the_loop_leaves_every_global_random_state_as_it_was(small):
 
 
 def test_a_second_interrupt_stops_at_once(small):
+    saved = Path(small["run.root"]) / "own/checkpoints/step_000002"
+
     def interrupt_twice(step, metrics):
         if step == 3:
+            while not saved.exists():
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
             raise AssertionError("it went on")
