@@ -17,7 +17,7 @@ from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 from taut.store import Run
 from taut.tasks.adder import CHARACTERS, END
-from taut.training.optimizer import NonFiniteError
+from taut.training.non_finite import NonFiniteError
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from taut import Config, train
+from taut.checks.standing import CHECKS
 from taut.config import (
     PRESETS,
     DPOConfig,
@@ -107,6 +108,11 @@ def test_the_worlds_config_is_written_out_whole() -> None:
     assert config == Config()
     assert list(flatten(written)) == [key for key, _ in leaf_fields(Config)]
     assert notes == []
+
+
+def test_every_standing_check_has_a_section_and_every_section_a_check() -> None:
+    page = (ROOT / "docs" / "checks.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == list(CHECKS)
 
 
 def test_the_table_of_presets_is_whole() -> None:

@@ -148,7 +148,10 @@ class OptimizerStep:
     epoch: int = 0
     minibatch: int = 0
     applied: bool = True
-    """False where the policy took no `optimizer.step()`: the target KL was exceeded, or the critic warms up."""
+    """False where the policy took no `optimizer.step()`: the target KL was exceeded, the critic warms up, or a
+    number was not finite."""
+    not_finite: str = ""
+    """What was not finite, and at which token; neither policy nor critic then took a step."""
 
 
 @dataclass
@@ -159,6 +162,9 @@ class Trace:
     old_logprobs: Tensor  # [B, T]
     entropy: Tensor  # [B, T], of the policy at `old_logprobs`
     skipped: int = 0
-    """Scheduled optimiser steps that were not taken: every reply masked, or the target KL exceeded."""
+    """Scheduled optimiser steps that were not taken: every reply masked, the target KL exceeded, or a number that
+    was not finite."""
+    halted: str = ""
+    """Why the run cannot go on: too many optimiser steps in a row met numbers that were not finite."""
     final_logprobs: Tensor | None = None
     """[B, T], after the last optimiser step, where `store.final_pass` asks for one more pass."""

@@ -36,6 +36,7 @@ KEYS = {
     "learner": "micro_batch_tokens",
     "eval": "every samples limit",
     "checkpoint": "every keep",
+    "checks": "strict skip_non_finite",
     "store": "keep_newest keep_every max_gb final_pass",
 }
 

@@ -5,7 +5,6 @@ import torch
 
 from taut.objective.reduce import masked_mean
 from taut.training.metrics import step_metrics
-from taut.training.optimizer import NonFiniteError
 
 
 def flat(module):
@@ -126,7 +125,7 @@ def test_a_critic_gone_bad_stops_the_policy_too(make_config, make_learner, make_
     learner = make_learner(make_config(algorithm__preset="ppo"))
     learner.critic.head.weight.register_hook(lambda g: g * float("nan"))
     policy, critic = flat(learner.policy), flat(learner.critic)
-    with pytest.raises(NonFiniteError):
-        run_batch(learner, make_batch())
+    _, _, trace = run_batch(learner, make_batch())
+    assert "the gradient of head.weight is not finite, by token" in trace.halted
     assert torch.equal(flat(learner.policy), policy)
     assert torch.equal(flat(learner.critic), critic)

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from taut.config import OptimizerConfig
-from taut.training.optimizer import NonFiniteError, clip_gradients, learning_rate_factor
+from taut.training.non_finite import NonFiniteError
+from taut.training.optimizer import clip_gradients, learning_rate_factor
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from taut.models.reward_model import RewardModel
 from taut.models.tiny import character_tokenizer, tiny_gpt2
 from taut.tasks.preferences import PreferencePair
 from taut.training import dpo, reward_model
-from taut.training.optimizer import NonFiniteError
+from taut.training.non_finite import NonFiniteError
 
 PAIRS = [
     PreferencePair([1, 2, 3], [4, 5, 12], [6, 12], margin=0.5),

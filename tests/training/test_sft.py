@@ -4,7 +4,7 @@ import torch
 from taut.config import OptimizerConfig
 from taut.models.policy import Policy
 from taut.models.tiny import tiny_gpt2
-from taut.training.optimizer import NonFiniteError
+from taut.training.non_finite import NonFiniteError
 from taut.training.sft import Example, accumulate_cross_entropy, fine_tune
 
 EXAMPLES = [Example([1, 2, 3], [4, 5, 12]), Example([6], [7]), Example([8, 9], [1, 2, 3, 4, 12])]

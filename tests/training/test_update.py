@@ -1,6 +1,8 @@
 """What every batch of updates must hold, whatever the algorithm."""
 
 import copy
+import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,9 +10,12 @@ import torch
 
 from taut.objective.policy import cat_clip_states
 from taut.objective.reduce import masked
+from taut.training import learner as learner_module
+from taut.training import update as learner_update
 from taut.training.batch import pad_width, sequences_of
+from taut.training.learner import LocalLearner
 from taut.training.metrics import step_metrics
-from taut.training.optimizer import NonFiniteError
+from taut.training.non_finite import NonFiniteError, refuse_halted
 
 
 def weights_of(learner):
@@ -154,27 +159,124 @@ def test_pads_are_inert(make_config, make_learner, make_batch, run_batch):
         assert metrics == results[0][1]
 
 
+def state_of(learner):
+    """Everything that an update moves, as bytes."""
+    models = [learner.policy, learner.critic] if learner.critic else [learner.policy]
+    tensors = [tensor for model in models for tensor in model.state_dict().values()]
+    for optimizer in (learner.policy_optimizer, learner.critic_optimizer):
+        if optimizer is not None:
+            tensors += [x for state in optimizer.state.values() for x in state.values()]
+    return [tensor.numpy().tobytes() for tensor in tensors]
+
+
 def test_a_nan_stops_before_the_step_and_names_the_reply_and_token(
     make_config, make_learner, make_batch, run_batch
 ):
-    learner = make_learner(make_config())
+    learner = make_learner(make_config(algorithm__preset="ppo", critic__normalize_values=True))
     batch = make_batch()
-    batch.rewards[3] = float("nan")  # with the batch mean as baseline it reaches every reply
-    before = weights_of(learner)
-    with pytest.raises(NonFiniteError, match=r"token 0 of reply \d \(prompt \d: 'prompt \d'\)"):
-        run_batch(learner, batch)
-    assert torch.equal(weights_of(learner), before)
+    batch.rewards[3] = float("nan")  # whitened advantages carry it into every reply
+    before = state_of(learner)
+    _, _, trace = run_batch(learner, batch)
+    assert re.fullmatch(
+        r"step 1, epoch 1, minibatch 1: the advantage of token 0 of reply \d \(prompt \d: 'prompt \d'\) is nan; "
+        r"no optimiser step was taken, number 1 in a row",
+        trace.halted,
+    )
+    assert state_of(learner) == before
+    assert [step.applied for step in trace.steps] == [False]
+    assert trace.skipped == 4
+    with pytest.raises(NonFiniteError, match="the advantage of token 0"):
+        refuse_halted(trace)
 
 
-def test_an_infinite_gradient_stops_before_the_step(
+@pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
+def test_a_logprob_that_is_not_finite_stops_even_where_it_costs_nothing(
+    make_config, make_learner, make_batch, run_batch, monkeypatch, bad
+):
+    """Token 1 of reply 4 has advantage 0: neither loss nor gradient would show that its logprob is bad."""
+    learner, batch = make_learner(make_config()), make_batch()
+    batch.rewards[:] = 1.0
+    forward = learner.policy.forward
+
+    def with_one_bad(sequences, temperature):
+        logprobs, entropy = forward(sequences, temperature)
+        [place] = [
+            place
+            for place, ids in enumerate(sequences.reply_ids.tolist())
+            if tuple(ids[: len(batch.rollouts[4].ids)]) == batch.rollouts[4].ids
+        ]
+        mark = torch.zeros_like(logprobs, dtype=torch.bool)
+        mark[place, 1] = True
+        return logprobs.masked_fill(mark, bad), entropy
+
+    monkeypatch.setattr(learner.policy, "forward", with_one_bad)
+    before = state_of(learner)
+    _, _, trace = run_batch(learner, batch)
+    assert f"the logprob of token 1 of reply 4 (prompt 2: 'prompt 2') is {bad}" in trace.halted
+    assert state_of(learner) == before
+
+
+def test_a_gradient_that_one_token_makes_infinite_is_traced_to_it(
+    make_config, make_learner, make_batch, run_batch
+):
+    """The head's row of the token that only that place holds overflows; loss and logprobs are finite."""
+    learner, batch = make_learner(make_config(algorithm__epochs=1)), make_batch()
+    batch.rewards[:] = torch.tensor([1.0, 0, 1, 0, 1, 0, 1, 0])
+    row, token = 4, 2
+    hidden = learner.policy.backbone.h[0].mlp.c_fc.bias
+
+    def overflow(gradient):
+        return gradient * float("inf") if overflow.trained[row, token] else gradient
+
+    add = learner_update.policy_gradient
+
+    def watched(policy, part, *arguments):
+        overflow.trained = part.response_mask
+        return add(policy, part, *arguments)
+
+    hidden.register_hook(overflow)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learner_module, "policy_gradient", watched)
+        before = state_of(learner)
+        _, _, trace = run_batch(learner, batch)
+    assert state_of(learner) == before
+    assert (
+        "the gradient of model.transformer.h.0.mlp.c_fc.bias is not finite, by token 2 of reply 4 "
+        "(prompt 2: 'prompt 2')"
+    ) in trace.halted
+    assert all(parameter.grad is None for parameter in learner.policy.parameters())
+
+
+def test_bad_steps_are_skipped_and_counted_up_to_the_limit(
     make_config, make_learner, make_batch, run_batch, monkeypatch
 ):
-    learner = make_learner(make_config(algorithm__epochs=1))
-    learner.policy.model.get_output_embeddings().weight.register_hook(lambda g: g * float("inf"))
-    before = weights_of(learner)
-    with pytest.raises(NonFiniteError, match="norm"):
-        run_batch(learner, make_batch())
-    assert torch.equal(weights_of(learner), before)
+    config = make_config(checks__skip_non_finite=2, algorithm__epochs=6)
+    bad_at: set[int] = set()
+    head, seen = None, []
+
+    def spoil(gradient):
+        return gradient * float("nan") if len(seen) - 1 in bad_at else gradient
+
+    monkeypatch.setattr(learner_module, "where_gradient_is_not_finite", lambda *_: "the gradient is bad")
+    step = LocalLearner._optimizer_step
+    monkeypatch.setattr(LocalLearner, "_optimizer_step", lambda *given: seen.append(0) or step(*given))
+    for bad_at, applied, halted in (
+        ({1, 2}, [True, False, False, True, True, True], False),
+        ({0, 1, 3, 4}, [False, False, True, False, False, True], False),
+        ({1, 2, 3}, [True, False, False, False], True),
+    ):
+        seen.clear()
+        learner = make_learner(config)
+        head = learner.policy.model.get_output_embeddings().weight
+        head.register_hook(spoil)
+        batch, _, trace = run_batch(learner, make_batch())
+        assert [s.applied for s in trace.steps] == applied
+        assert bool(trace.halted) == halted
+        metrics = step_metrics(batch, trace, config)
+        assert metrics["update/not_finite"] == len(bad_at)
+        assert metrics["update/steps"] == sum(applied)
+        assert metrics["update/skipped"] == 6 - sum(applied)
+        assert all(math.isfinite(value) for value in metrics.values())
 
 
 def test_the_target_kl_stops_a_batch_and_counts_what_it_skipped(

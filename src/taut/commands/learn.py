@@ -49,10 +49,10 @@ def train(arguments: list[str]) -> None:
     check(config)
     config = _named(config, new_run_directory(config.run.root, config.run.name))
 
-    def start(observers: Any, on_wait: Any) -> Any:
+    def start(observers: Any, on_wait: Any, on_event: Any) -> Any:
         from taut.launch.local import train
 
-        return train(config, observers, on_wait)
+        return train(config, observers, on_wait, on_event=on_event)
 
     return _show(config, taken, start)
 
@@ -67,10 +67,10 @@ def _resume(taken: Arguments) -> None:
     run = find_run(taken.settings.pop("run.root", ROOT), name)
     config = config_to_resume(run, taken.settings)
 
-    def start(observers: Any, on_wait: Any) -> Any:
+    def start(observers: Any, on_wait: Any, on_event: Any) -> Any:
         from taut.launch.resume import resume
 
-        return resume(run.directory, config.run.steps, observers, on_wait)
+        return resume(run.directory, config.run.steps, observers, on_wait, on_event=on_event)
 
     _show(config, taken, start)
 
@@ -98,10 +98,10 @@ def fork(arguments: list[str]) -> None:
     directory = new_run_directory(config.run.root, config.run.name)
     settings = {**taken.settings, "run.name": directory.name}
 
-    def start(observers: Any, on_wait: Any) -> Any:
+    def start(observers: Any, on_wait: Any, on_event: Any) -> Any:
         from taut.launch.resume import fork
 
-        return fork(parent.directory, step, settings, observers, on_wait)
+        return fork(parent.directory, step, settings, observers, on_wait, on_event=on_event)
 
     _show(_named(config, directory), taken, start)
 
@@ -110,8 +110,8 @@ def _named(config: Config, directory: Path) -> Config:
     return config.model_copy(update={"run": config.run.model_copy(update={"name": directory.name})})
 
 
-def _show(config: Config, taken: Arguments, start: Callable[[Any, Any], Any]) -> None:
-    """`start(observers, on_wait)` trains and returns the run; this shows it."""
+def _show(config: Config, taken: Arguments, start: Callable[[Any, Any, Any], Any]) -> None:
+    """`start(observers, on_wait, on_event)` trains and returns the run; this shows it."""
     from taut.terminal.lines import JsonView, LinesView
     from taut.terminal.live import LiveView
 
@@ -121,7 +121,7 @@ def _show(config: Config, taken: Arguments, start: Callable[[Any, Any], Any]) ->
     view = JsonView() if json else LiveView(config, console) if drawn else LinesView(config, console)
     try:
         with view:  # it is there before torch, which takes seconds
-            view.finish(start([view.observe], view.wait))
+            view.finish(start([view.observe], view.wait, view.tell))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_what_is_kept(Path(config.run.root) / str(config.run.name))) from None
 

@@ -237,6 +237,13 @@ class CheckpointConfig(Section):
     """Newest checkpoints kept; the one of the best held-out accuracy stays besides."""
 
 
+class ChecksConfig(Section):
+    strict: bool = False
+    """End the run where a standing check fails."""
+    skip_non_finite: Count = 0
+    """Optimiser steps in a row with numbers that are not finite to skip; one more ends the run."""
+
+
 class StoreConfig(Section):
     keep_newest: PositiveInt = 20
     """Newest batches kept whole."""
@@ -266,6 +273,7 @@ class Config(Section):
     learner: LearnerConfig = LearnerConfig()
     eval: EvalConfig = EvalConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
+    checks: ChecksConfig = ChecksConfig()
     store: StoreConfig = StoreConfig()
 
     @model_validator(mode="before")

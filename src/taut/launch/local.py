@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import transformers
 from transformers import PreTrainedTokenizerBase
 
 import taut
+from taut.checks.standing import StandingChecks
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
 from taut.launch.data import PromptSets, check_lengths, load_prompts, tokenizer_for
 from taut.launch.interrupts import Interrupts
@@ -29,6 +30,7 @@ from taut.rollout.local import LocalSampler
 from taut.rollout.source import PromptSource
 from taut.store import RetentionPolicy, Run, RunWriter
 from taut.store.runs import new_run_directory
+from taut.store.writer import EventListener
 from taut.training.checkpoint import CHECKPOINTS
 from taut.training.keeper import Keeper
 from taut.training.learner import LocalLearner
@@ -39,19 +41,24 @@ from taut.training.shaping import RewardShaper
 def wait_for_nothing(what: str, done: int, total: int) -> None: ...
 
 
+def tell_nobody(event: Mapping[str, object]) -> None: ...
+
+
 def train(
     config: Config,
     observers: Sequence[Observer] = (),
     on_wait: OnWait = wait_for_nothing,
     reward: Reward | None = None,
+    on_event: EventListener = tell_nobody,
 ) -> Run:
     """Trains as the config says and returns the finished run.
 
     `reward`, a function or {function: weight}, takes the place of `config.reward`; see docs/rewards.md for how it is
-    called.
+    called. `on_event` hears of what the run stores as an event: warnings, and what the standing checks find.
 
     Everything cheap is checked before the weights load: contradictions, data, reward function, run name.
-    Raises ValueError for a user's mistake, and NonFiniteError before a step that would ruin the weights.
+    Raises ValueError for a user's mistake, NonFiniteError before a step that would ruin the
+    weights, and CheckFailedError under `checks.strict`.
     """
     check(config)
     if reward is not None:
@@ -60,6 +67,7 @@ def train(
     prepared = prepare(config, on_wait, reward)
     facts = machine_facts(prepared.device)
     with RunWriter.create(directory, to_yaml(config), facts, retention_of(config)) as store:
+        store.listeners.append(on_event)
         prepared.tell(store)
         run_loop(prepared, store, observers, on_wait)
     return Run.open(directory)
@@ -114,7 +122,7 @@ def run_loop(
     on_wait: OnWait,
     first_step: int = 0,
 ) -> None:
-    """The loop with what looks after it: interrupts, the watchdog, checkpoints."""
+    """The loop with what looks after it: interrupts, the watchdog, checkpoints, the standing checks."""
     config, parts = prepared.config, prepared.parts
     checkpoints = store.directory / CHECKPOINTS
     with (
@@ -123,6 +131,7 @@ def run_loop(
         Keeper(config, parts, checkpoints, interrupts.stop_asked) as keeper,
     ):
         parts.on_phase = watchdog.phase
+        parts.inspector = StandingChecks(config, parts.learner, parts.sampler, store)
         train_ppo(config, parts, store, [*observers, watchdog.observe, keeper], first_step)
 
 

@@ -10,11 +10,20 @@ from typing import Any
 
 from taut.config import Config, check, to_yaml
 from taut.launch.continued import config_to_fork, config_to_resume, whole_checkpoint
-from taut.launch.local import Prepared, machine_facts, prepare, retention_of, run_loop, wait_for_nothing
+from taut.launch.local import (
+    Prepared,
+    machine_facts,
+    prepare,
+    retention_of,
+    run_loop,
+    tell_nobody,
+    wait_for_nothing,
+)
 from taut.launch.rewards import OnWait, Reward, describe
 from taut.store import Run, RunWriter
 from taut.store.lock import refuse_if_driven
 from taut.store.runs import new_run_directory
+from taut.store.writer import EventListener
 from taut.training.checkpoint import (
     CHECKPOINTS,
     checkpoint_folder,
@@ -36,6 +45,7 @@ def resume(
     observers: Sequence[Observer] = (),
     on_wait: OnWait = wait_for_nothing,
     reward: Reward | None = None,
+    on_event: EventListener = tell_nobody,
 ) -> Run:
     """Goes on with the run in `directory` after its newest whole checkpoint, and returns it finished.
 
@@ -50,6 +60,7 @@ def resume(
     _check(config, reward)
     prepared = prepare(_with_threads_of(run, config), on_wait, reward)
     with RunWriter.resume(directory, retention_of(config), to_yaml(config)) as store:
+        store.listeners.append(on_event)
         _tell_of_differences(store, run, prepared.device)
         first_step = _take_up(prepared, store)
         store.supersede_after(first_step - 1)
@@ -64,6 +75,7 @@ def fork(
     observers: Sequence[Observer] = (),
     on_wait: OnWait = wait_for_nothing,
     reward: Reward | None = None,
+    on_event: EventListener = tell_nobody,
 ) -> Run:
     """A new run that goes on after `step` of the run in `directory`, with other `settings`, by dotted key.
 
@@ -83,6 +95,7 @@ def fork(
     facts = {**machine_facts(prepared.device), "parent": parent.name, "parent_step": step}
     with RunWriter.create(own, to_yaml(config), facts, retention_of(config)) as store:
         _link(folder, own / CHECKPOINTS / folder.name)
+        store.listeners.append(on_event)
         prepared.tell(store)
         run_loop(prepared, store, observers, on_wait, first_step=step + 1)
     return Run.open(own)

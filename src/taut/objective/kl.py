@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,8 +92,8 @@ class AdaptiveController(FixedController):
 
     `steps` counts replies, and `horizon` is how many of them may move β by at most a fifth: no fewer than come
     at once, or one update would move it further, past 0 even. KL and target are both per token, or both per
-    reply: whichever the caller feeds; None, where nothing was measured, changes nothing. Raises ValueError unless
-    target, horizon > 0 and, in `update`, for more steps than the horizon.
+    reply: whichever the caller feeds; None, where nothing was measured, changes nothing, nor does what is not
+    finite. Raises ValueError unless target, horizon > 0 and, in `update`, for more steps than the horizon.
     """
 
     target: float
@@ -105,7 +106,7 @@ class AdaptiveController(FixedController):
     def update(self, kl: float | None, steps: int) -> None:
         if steps > self.horizon:
             raise ValueError(f"{steps} steps at once are more than the horizon of {self.horizon}")
-        if kl is None:
+        if kl is None or not math.isfinite(kl):
             return
         error = min(max(kl / self.target - 1, -0.2), 0.2)
         self.coefficient *= 1 + error * steps / self.horizon

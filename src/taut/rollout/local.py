@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedTokenizerBase
 
+from taut.models.checksum import weights_checksum
 from taut.models.policy import Policy
 from taut.models.sequences import pad_ids
 from taut.rollout.noise import uniform_noise
@@ -37,6 +38,9 @@ class LocalSampler:
     def load_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Notes the version."""
         self.version = version
+
+    def weights_checksum(self) -> str:
+        return weights_checksum(self.policy.model.state_dict())
 
     @torch.no_grad()
     def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:

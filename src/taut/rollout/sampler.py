@@ -21,3 +21,7 @@ class Sampler(Protocol):
     def load_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
         """Samples from these weights from now on; `version` is written on every reply."""
         ...
+
+    def weights_checksum(self) -> str:
+        """`models/checksum.py`'s, of the weights that it samples from now."""
+        ...

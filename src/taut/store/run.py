@@ -163,6 +163,10 @@ class Run:
             rows = db.execute(query, (after_id,)).fetchall()
         return [dict(zip(columns, (*row[:-1], from_json(row[-1])), strict=True)) for row in rows]
 
+    def checks(self) -> dict[str, dict[str, Any]]:
+        """The newest answer of each standing check, by name, as a row of `events`; level "info" is a pass."""
+        return {event["name"]: event for event in self.events() if event["kind"] == "check"}
+
     def _meta(self) -> dict[str, Any]:
         with reading(self._path) as db:
             return get_meta(db)

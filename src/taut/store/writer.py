@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,9 @@ from taut.store.retention import DEFAULT_RETENTION, RetentionPolicy, apply_reten
 Level = Literal["info", "warning", "error"]
 EndStatus = Literal["finished", "failed", "interrupted"]
 
+EventListener = Callable[[Mapping[str, Any]], None]
+"""Hears of each event as it is stored: step, kind, level, name, message."""
+
 _HEARTBEAT_SECONDS = 15.0
 _INSERT_REPLY = f"INSERT INTO replies VALUES ({', '.join('?' * (2 + len(REPLY_COLUMNS)))})"
 
@@ -45,6 +48,7 @@ class RunWriter:
     ) -> None:
         """Use `create` or `resume`."""
         self.directory = directory
+        self.listeners: list[EventListener] = []
         self._db = db
         self._run_lock = run_lock
         self._retention = retention
@@ -144,6 +148,8 @@ class RunWriter:
         columns = "time, step, kind, level, name, message, data"
         with self._transaction():
             self._db.execute(f"INSERT INTO events ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        for listen in self.listeners:
+            listen({"step": step, "kind": kind, "level": level, "name": name, "message": message})
 
     def supersede_after(self, step: int) -> None:
         """Marks every stored step after `step` as superseded: a resumed run is about to take them again."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 
 from taut.config import Config
 from taut.store import Run
 from taut.store.codec import to_json
+from taut.terminal.checks import event_line
 from taut.terminal.metrics import duration, shown_metrics
 from taut.terminal.summary import print_training_summary, summary_row
 
@@ -25,6 +27,7 @@ class LinesView:
         self.console = console
         self.announced = ""
         self.first_step: int | None = None
+        self.failing: set[str] = set()
         self.started = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -56,6 +59,13 @@ class LinesView:
             words.append(f"{duration(left)} left")
         self.console.print("  ".join(words), soft_wrap=True)
 
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """A warning or an error, and that a check passes again."""
+        if event["level"] != "info" or event["name"] in self.failing:
+            self.console.print(event_line(event, self.console), soft_wrap=True)
+        if event["kind"] == "check":
+            (self.failing.discard if event["level"] == "info" else self.failing.add)(event["name"])
+
     def finish(self, run: Run) -> None:
         print_training_summary(run, self.console)
 
@@ -76,6 +86,9 @@ class JsonView:
 
     def observe(self, step: int, metrics: dict[str, float]) -> None:
         print(to_json({"step": step, **metrics}), flush=True)
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        pass
 
     def finish(self, run: Run) -> None:
         print(to_json(summary_row(run)), flush=True)

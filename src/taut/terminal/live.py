@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from taut.config import Config
 from taut.store import Run
+from taut.terminal.checks import event_line, failing
 from taut.terminal.console import foreign, glyphs_of
 from taut.terminal.metrics import Shown, duration, shown_metrics
 from taut.terminal.sparkline import sparkline
@@ -34,6 +36,7 @@ class LiveView:
         self.step = 0
         self.first_step: int | None = None
         self.series: dict[str, list[float]] = defaultdict(list)
+        self.told: dict[str, Mapping[str, Any]] = {}
         self.waiting: tuple[str, int, int] | None = None
         self.started = time.monotonic()
         self.finished = False
@@ -61,6 +64,11 @@ class LiveView:
         for name, value in metrics.items():
             self.series[name].append(value)
 
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """Keeps each check's newest answer, and every warning."""
+        own = event["name"] if event["kind"] == "check" else f"{event['kind']} {event['name']}"
+        self.told[own] = event
+
     def finish(self, run: Run) -> None:
         self.finished = True
         self._live.stop()
@@ -73,6 +81,8 @@ class LiveView:
         if self.series or not self.waiting:
             parts = [self._bar(f"step {self.step}/{steps}", self.step, steps, width), Text()]
             parts.append(self._metrics(width))
+        if bad := failing(self.told):
+            parts += [Text(), *(event_line(event, self.console) for event in bad)]
         if self.waiting:
             what, done, total = self.waiting
             parts.append(Text(what, style="dim"))

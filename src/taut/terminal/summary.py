@@ -12,11 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from taut.checks.gauge import describe_clipped_share, describe_collapse, is_judged, steps_per_batch
 from taut.config import Config
 from taut.store import Run
 from taut.store.compare import LAST_STEPS, summary_rows
+from taut.terminal.checks import checks_lines, event_line
 from taut.terminal.console import foreign, glyphs_of, printable
-from taut.terminal.gauge import describe_clipped_share, describe_collapse
 from taut.terminal.metrics import duration, number, shown_metrics
 from taut.terminal.sparkline import sparkline
 
@@ -31,6 +32,7 @@ def summary_row(run: Run) -> dict[str, Any]:
         "directory": str(run.directory),
         "eval/greedy": run.last("eval/greedy"),
         "gauge": gauge_of(run, results["clip/binding"]),
+        "checks": {name: event["level"] for name, event in run.checks().items()},
     }
 
 
@@ -40,6 +42,8 @@ def print_training_summary(run: Run, console: Console) -> None:
     follow = Text(f" taut show {name}", style="bold").append("   the replies, token by token", style="dim")
     where = Text(" saved in ", style="dim").append_text(foreign(str(run.directory), console))
     console.print(Padding(outcome(run, console), 1))
+    for line in checks_lines(run.checks(), console):
+        console.print(Padding(line, (0, 1)))
     console.print(where, follow, sep="\n", soft_wrap=True)  # a folded command could not be copied
 
 
@@ -70,6 +74,8 @@ def run_summary(run: Run, console: Console) -> RenderableType:
             foreign(dot.join(settings), console, style="dim"),
             "",
             outcome(run, console),
+            "",
+            *checks_lines(run.checks(), console),
             *_warnings(run, console),
         ),
         (0, 1),
@@ -105,21 +111,15 @@ def gauge_of(run: Run, share: float | None) -> str:
     if len(entropies) and (collapse := describe_collapse(float(entropies.mean()))):
         return collapse
     algorithm = run.config.get("algorithm", {})
-    per_token = algorithm.get("surrogate") == "clipped" and algorithm.get("ratio_level") == "token"
-    return describe_clipped_share(share, _steps_per_batch(run)) if per_token and share is not None else ""
-
-
-def _steps_per_batch(run: Run) -> int:
-    algorithm = run.config.get("algorithm", {})
-    return int(algorithm.get("epochs", 1)) * int(algorithm.get("minibatches", 1))
+    return describe_clipped_share(share) if share is not None and is_judged(algorithm) else ""
 
 
 def _optimizer_steps(run: Run) -> str:
-    steps = _steps_per_batch(run)
+    steps = steps_per_batch(run.config.get("algorithm", {}))
     return f"{steps} optimiser step{'s' if steps > 1 else ''}"
 
 
 def _warnings(run: Run, console: Console) -> list[RenderableType]:
-    """The newest events that are more than information."""
-    events = [event for event in run.events() if event["level"] != "info"][-5:]
-    return [foreign(f"{event['level']}: {event['message']}", console, style="yellow") for event in events]
+    """The newest events that are more than information, but for the checks'."""
+    events = [e for e in run.events() if e["level"] != "info" and e["kind"] != "check"][-5:]
+    return [event_line(event, console) for event in events]

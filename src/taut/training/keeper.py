@@ -11,13 +11,17 @@ from typing import Self
 
 from taut.config import Config
 from taut.training.checkpoint import keep_newest_and_best, write_checkpoint
+from taut.training.inspector import CheckFailedError
 from taut.training.metrics import Metrics
+from taut.training.non_finite import NonFiniteError
 from taut.training.ppo import Parts
 from taut.training.progress import snapshot
 
 
 class Keeper:
     """An observer of the loop: a checkpoint every `checkpoint.every` steps, after the last, and on being asked to stop.
+
+    So does a step that the run cannot go on after: one with numbers that are not finite, or a failed check.
 
     Each is copied before the next step begins and written by a thread of its own, one at a time. Where one could not
     be written, the loop ends at the next step with the OSError that says so.
@@ -30,19 +34,27 @@ class Keeper:
         self.config, self.parts, self.directory = config, parts, directory
         self.stop_asked = stop_asked
         self._writing: Future[None] | None = None
+        self._unsaved: tuple[int, float | None] | None = None
 
     def __call__(self, step: int, metrics: Metrics) -> None:
         if self._writing is not None and self._writing.done():
             self.wait()
         stopping, every = self.stop_asked(), self.config.checkpoint.every
         due = step == self.config.run.steps or (step and every and step % every == 0)
+        self._unsaved = step, metrics.get("eval/accuracy")
         if due or stopping:
-            self.parts.on_phase("checkpoint")
-            self.wait()
-            self._write(step, metrics.get("eval/accuracy"))
+            self._save()
         if stopping:
             self.wait()
             raise KeyboardInterrupt
+
+    def _save(self) -> None:
+        """The step that was last taken, unless that is done or under way."""
+        if self._unsaved is not None:
+            self.parts.on_phase("checkpoint")
+            self.wait()
+            self._write(*self._unsaved)
+            self._unsaved = None
 
     def _write(self, step: int, accuracy: float | None) -> None:
         write, done = snapshot(self.parts, step), Future[None]()
@@ -73,6 +85,8 @@ class Keeper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What is being written is finished first, unless the run was told to stop at once."""
+        if isinstance(error, NonFiniteError | CheckFailedError):
+            self._save()
         if error is None:
             self.wait()
         elif self._writing is not None and not isinstance(error, KeyboardInterrupt):

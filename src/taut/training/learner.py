@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from taut.models.policy import Policy
 from taut.objective.value import ValueNormalizer
 from taut.training.batch import pad_width, sequence_lengths, sequences_of
 from taut.training.micro_batch import micro_batches
+from taut.training.non_finite import NonFiniteError, where_gradient_is_not_finite, where_not_finite
 from taut.training.optimizer import clip_gradients, learning_rate_factor, make_optimizer, set_learning_rate
 from taut.training.snapshot import Learned
 from taut.training.update import critic_gradient, fill_unknown, policy_gradient, reset_moments
@@ -34,6 +35,10 @@ class Learner(Protocol):
         """All epochs and minibatches of the batch."""
         ...
 
+    def probe(self, batch: Batch, schedule: Schedule, micro_batch_tokens: int) -> OptimizerStep | None:
+        """The policy's loss on the whole batch as one minibatch, with another cut of it; changes nothing."""
+        ...
+
     def weights(self) -> Mapping[str, Tensor]:
         """The policy's weights, by name; an adapter's apart from its base's."""
         ...
@@ -45,6 +50,18 @@ class Learner(Protocol):
     def restore(self, folder: Path) -> None:
         """Takes over what a snapshot wrote into the folder."""
         ...
+
+
+@dataclass(frozen=True)
+class _Moving:
+    """A model that is about to take an optimiser step."""
+
+    norm: str
+    """The metric its gradient's norm goes by."""
+    model: Policy | Critic
+    optimizer: torch.optim.Optimizer
+    add_gradient: Callable[[Batch, Rows], object]
+    """Adds its gradient on some rows once more."""
 
 
 class LocalLearner:
@@ -66,6 +83,7 @@ class LocalLearner:
         self.critic_optimizer = (
             make_optimizer(critic.trained_parameters(), config.optimizer, rates[1]) if critic else None
         )
+        self.not_finite_in_a_row = 0
         self.value_normalizer = ValueNormalizer() if critic and config.critic.normalize_values else None
 
     @torch.no_grad()
@@ -95,7 +113,7 @@ class LocalLearner:
         return batch
 
     def update(self, batch: Batch, schedule: Schedule) -> Trace:
-        """Raises NonFiniteError before the weights are touched where a loss or gradient is not finite."""
+        """An optimiser step that meets a number that is not finite is not taken; too many in a row halt the trace."""
         batch = self._start_batch(batch, schedule)
         assert batch.old_logprobs is not None
         assert batch.entropy is not None
@@ -106,7 +124,7 @@ class LocalLearner:
         return trace
 
     def _run_epochs(self, batch: Batch, schedule: Schedule, trace: Trace) -> None:
-        """Stops where the target KL is exceeded; what is left of the schedule then counts as skipped."""
+        """Ends early where the target KL is exceeded, or the run is to halt; the rest then counts as skipped."""
         for epoch, minibatches in enumerate(schedule.minibatches):
             for number, rows in enumerate(minibatches):
                 step = self._optimizer_step(batch, rows, schedule, trace)
@@ -115,9 +133,32 @@ class LocalLearner:
                     continue
                 step.epoch, step.minibatch = epoch, number
                 trace.steps.append(step)
-                if not step.applied and not self._warming_up(schedule):
+                trace.halted = self._halted(step, schedule)
+                if trace.halted or self._beyond_target(step, schedule):
                     trace.skipped = schedule.optimizer_steps - sum(s.applied for s in trace.steps)
                     return
+                trace.skipped += bool(step.not_finite)
+
+    def _beyond_target(self, step: OptimizerStep, schedule: Schedule) -> bool:
+        return not (step.applied or step.not_finite or self._warming_up(schedule))
+
+    def _halted(self, step: OptimizerStep, schedule: Schedule) -> str:
+        """Counts optimiser steps in a row that were not finite; says why the run must end where they are too many."""
+        self.not_finite_in_a_row = self.not_finite_in_a_row + 1 if step.not_finite else 0
+        if self.not_finite_in_a_row <= self.config.checks.skip_non_finite:
+            return ""
+        return (
+            f"step {schedule.step}, epoch {step.epoch + 1}, minibatch {step.minibatch + 1}: {step.not_finite}; "
+            f"no optimiser step was taken, number {self.not_finite_in_a_row} in a row"
+        )
+
+    @torch.no_grad()
+    def probe(self, batch: Batch, schedule: Schedule, micro_batch_tokens: int) -> OptimizerStep | None:
+        cut = self.config.learner.model_copy(update={"micro_batch_tokens": micro_batch_tokens})
+        config = self.config.model_copy(update={"learner": cut})
+        unknown = torch.full(batch.reply_ids.shape, torch.nan)
+        trace = Trace([], unknown, unknown.clone())
+        return policy_gradient(self.policy, batch, list(range(batch.size)), trace, config, schedule)
 
     def weights(self) -> Mapping[str, Tensor]:
         return self.policy.model.state_dict()
@@ -148,6 +189,8 @@ class LocalLearner:
         assert self.critic is not None
         assert batch.returns is not None
         assert batch.values is not None
+        if where_not_finite(batch, list(range(batch.size)), {"return": batch.returns}):
+            return batch  # no step will be taken on it, and the scale must not learn from it
         first = not normalizer.started
         normalizer.update(batch.returns, batch.response_mask, self.critic.head)
         # The first scale gives the head's output another meaning; a value clip must not take that for a move.
@@ -162,22 +205,48 @@ class LocalLearner:
             return None
         step.applied = step.applied and not self._warming_up(schedule)
         step.scalars["learning_rate"] = self.policy_optimizer.param_groups[0]["lr"]
-        moving: list[tuple[str, Policy | Critic, torch.optim.Optimizer]] = []
-        if step.applied:
-            moving.append(("grad/norm", self.policy, self.policy_optimizer))
-        if self.critic is not None and self.critic_optimizer is not None:
-            step.scalars |= critic_gradient(self.critic, self.value_normalizer, batch, rows, self.config)
-            moving.append(("grad/critic_norm", self.critic, self.critic_optimizer))
-        for name, model, _ in moving:
-            step.scalars[name] = clip_gradients(
-                model.trained_parameters(), self.config.optimizer.max_grad_norm
-            )
-        for _, _, optimizer in moving:
-            optimizer.step()
+        if not step.not_finite:
+            self._move(step, batch, rows, schedule, trace)
         self.policy.zero_grad()
         if self.critic is not None:
             self.critic.zero_grad()
         return step
+
+    def _move(self, step: OptimizerStep, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace) -> None:
+        """Takes the optimisers' steps, or says in `step` why not."""
+        moving: list[_Moving] = []
+        if step.applied:
+
+            def again(part: Batch, some: Rows) -> object:
+                return policy_gradient(self.policy, part, some, trace, self.config, schedule)
+
+            moving.append(_Moving("grad/norm", self.policy, self.policy_optimizer, again))
+        if self.critic is not None and self.critic_optimizer is not None:
+            moving.append(
+                _Moving("grad/critic_norm", self.critic, self.critic_optimizer, self._critic_gradient)
+            )
+        try:
+            if self.critic is not None:
+                step.scalars |= self._critic_gradient(batch, rows)
+            for each in moving:
+                step.scalars[each.norm] = self._clip(each, batch, rows)
+        except NonFiniteError as error:
+            step.not_finite, step.applied = str(error), False
+            return
+        for each in moving:
+            each.optimizer.step()
+
+    def _clip(self, moving: _Moving, batch: Batch, rows: Rows) -> float:
+        parameters = moving.model.trained_parameters()
+        try:
+            return clip_gradients(parameters, self.config.optimizer.max_grad_norm)
+        except NonFiniteError:
+            where = where_gradient_is_not_finite(batch, rows, moving.model, moving.add_gradient)
+            raise NonFiniteError(where) from None
+
+    def _critic_gradient(self, batch: Batch, rows: Rows) -> dict[str, float]:
+        assert self.critic is not None
+        return critic_gradient(self.critic, self.value_normalizer, batch, rows, self.config)
 
     def _warming_up(self, schedule: Schedule) -> bool:
         return self.critic is not None and schedule.step <= self.config.critic.warmup_steps

@@ -140,12 +140,13 @@ def _optimizer_metrics(batch: Batch, trace: Trace) -> _Found:
         "kl/old_k1": _last_kl(batch, trace) if taken else None,
         "update/steps": float(taken),
         "update/skipped": float(trace.skipped),
+        "update/not_finite": float(sum(bool(step.not_finite) for step in trace.steps)),
     }
 
 
 def _mean_of_steps(name: str, steps: Sequence[OptimizerStep]) -> float | None:
     """A mean over tokens counts every token of the batch alike; a loss or a norm is one number a step."""
-    logged = [step for step in steps if name in step.scalars]
+    logged = [step for step in steps if name in step.scalars and not step.not_finite]
     per_token = name in ("kl/old_k3", "value/loss", "value/clipped")
     weights = [float(step.clip.mask.sum()) if per_token else 1.0 for step in logged]
     total = sum(weights)
@@ -160,7 +161,8 @@ def _last_kl(batch: Batch, trace: Trace) -> float | None:
     """k1 over the tokens as each was last seen in the batch, so short of the last optimiser step."""
     seen = trace.old_logprobs.clone()
     for step in trace.steps:
-        seen[step.rows] = step.logprobs
+        if not step.not_finite:
+            seen[step.rows] = step.logprobs
     return approximate_kl(log_ratio(seen, trace.old_logprobs, batch.response_mask), batch.response_mask, "k1")
 
 

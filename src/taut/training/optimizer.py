@@ -9,10 +9,7 @@ import torch
 from torch import nn
 
 from taut.config import OptimizerConfig
-
-
-class NonFiniteError(ArithmeticError):
-    """A loss or gradient was NaN or infinite; raised before `optimizer.step()`, so the weights are untouched."""
+from taut.training.non_finite import NonFiniteError
 
 
 def make_optimizer(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from taut.config import Config
@@ -16,9 +16,11 @@ from taut.training.advantages import estimate_advantages
 from taut.training.batch import collate
 from taut.training.collect import collect
 from taut.training.evaluate import evaluate
+from taut.training.inspector import Inspector, NoInspector
 from taut.training.learner import Learner
 from taut.training.metrics import Metrics, reference_kl_per_reply, step_metrics, time_metrics
 from taut.training.micro_batch import cut_minibatches
+from taut.training.non_finite import refuse_halted
 from taut.training.record import step_record
 from taut.training.shaping import RewardShaper
 from taut.training.timing import OnPhase, Stopwatch
@@ -45,6 +47,7 @@ class Parts:
     shape_rewards: RewardShaper
     on_phase: OnPhase = lambda phase: None
     """Hears what the loop is at, and may be waiting for."""
+    inspector: Inspector = field(default_factory=NoInspector)
 
 
 def train_ppo(
@@ -64,6 +67,8 @@ def train_ppo(
         with watch("score"):
             batch = learner.score(batch, schedule)
         batch = estimate_advantages(batch, config, kl.coefficient)
+        with watch("check"):
+            parts.inspector.before_update(batch, schedule)
         with watch("update"):
             trace = learner.update(batch, schedule)
         with watch("sync"):
@@ -76,6 +81,8 @@ def train_ppo(
             kl.update(reference_kl_per_reply(batch, trace), batch.size)
         metrics |= evaluation(config, parts, step)
         finish_step(step_record(config, batch, schedule, trace, metrics), parts, store, observers)
+        parts.inspector.after_step(batch, schedule, trace, metrics)
+        refuse_halted(trace)
 
 
 def make_schedule(config: Config, size: int, step: int, kl_coefficient: float) -> Schedule:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from taut.config import OptimizerConfig
+from taut.training.non_finite import NonFiniteError
 from taut.training.optimizer import (
-    NonFiniteError,
     clip_gradients,
     learning_rate_factor,
     make_optimizer,

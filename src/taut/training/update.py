@@ -13,12 +13,12 @@ from taut.models.critic import Critic
 from taut.models.policy import Policy
 from taut.objective.kl import approximate_kl
 from taut.objective.policy import ClipState, cat_clip_states, log_ratio
-from taut.objective.reduce import denominator, reduce_loss
+from taut.objective.reduce import denominator, masked, reduce_loss
 from taut.objective.value import ValueNormalizer, value_loss
-from taut.training.batch import pad_width, part_of, sequence_lengths, sequences_of
+from taut.training.batch import Part, pad_width, part_of, sequence_lengths, sequences_of
 from taut.training.loss import policy_loss
 from taut.training.micro_batch import micro_batches
-from taut.training.optimizer import NonFiniteError
+from taut.training.non_finite import NonFiniteError, where_not_finite
 from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
 
@@ -28,7 +28,8 @@ def policy_gradient(
     """Adds the gradient of the clipped loss on `rows`, and returns what was seen; None if no token trains.
 
     Rows of the trace's `old_logprobs` and `entropy` that are still NaN are filled in from this very forward pass:
-    their ratio is exactly 1. `applied` is False beyond the target KL. Raises NonFiniteError.
+    their ratio is exactly 1. `applied` is False beyond the target KL, and where a number was `not_finite`. Where
+    torch records no gradient, none is added: this is then a look at the loss.
     """
     algorithm, mask = config.algorithm, batch.response_mask[rows]
     count = denominator(mask, algorithm.loss_normalization, config.sampling.max_new_tokens)
@@ -37,7 +38,7 @@ def policy_gradient(
     step = _accumulate(policy, batch, rows, trace, config, schedule.kl_coefficient, count)
     ratio = log_ratio(step.logprobs, trace.old_logprobs[step.rows], step.clip.mask)
     kl = step.scalars["kl/old_k3"] = approximate_kl(ratio, step.clip.mask, "k3") or 0.0
-    step.applied = algorithm.target_kl is None or kl <= algorithm.target_kl
+    step.applied = not step.not_finite and (algorithm.target_kl is None or kl <= algorithm.target_kl)
     return step
 
 
@@ -53,7 +54,7 @@ def _accumulate(
     """Adds the gradient of the minibatch's loss, one micro-batch after the other, and returns what they saw."""
     device, width = str(next(policy.parameters()).device), batch.reply_ids.shape[1]
     scalars: dict[str, float] = defaultdict(float)
-    seen_rows, seen_logprobs, clips = Rows(), list[Tensor](), list[ClipState]()
+    seen_rows, seen_logprobs, clips, problem = Rows(), list[Tensor](), list[ClipState](), ""
     for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
         seen = policy(sequences_of(batch, micro_rows, device), config.sampling.temperature)
         logprobs, entropy = (pad_width(x, width) for x in seen)
@@ -61,15 +62,28 @@ def _accumulate(
         fill_unknown(trace.entropy, micro_rows, entropy)
         part, old = part_of(batch, micro_rows, device), trace.old_logprobs[micro_rows].to(device)
         result = policy_loss(logprobs, entropy, old, part, config, kl_coefficient, count)
-        if not torch.isfinite(result.loss):
-            raise NonFiniteError(where_not_finite(batch, micro_rows, logprobs, part.advantages))
-        result.loss.backward()
+        if not (torch.isfinite(result.loss) and torch.isfinite(masked(logprobs, part.mask)).all()):
+            problem = problem or _problem(batch, micro_rows, logprobs, part)
+        if torch.is_grad_enabled() and not problem:
+            result.loss.backward()
         for name, value in result.terms.items():
             scalars[name] += value
         seen_rows += micro_rows
         seen_logprobs.append(logprobs.detach().cpu())
         clips.append(_on_cpu(result.clip))
-    return OptimizerStep(seen_rows, torch.cat(seen_logprobs), cat_clip_states(clips), dict(scalars))
+    logprobs, clip = torch.cat(seen_logprobs), cat_clip_states(clips)
+    return OptimizerStep(seen_rows, logprobs, clip, dict(scalars), not_finite=problem)
+
+
+def _problem(batch: Batch, rows: Rows, logprobs: Tensor, part: Part) -> str:
+    quantities = {
+        "logprob": logprobs,
+        "advantage": part.advantages,
+        "reference logprob": part.ref_logprobs,
+        "sampler's logprob": part.behavior_logprobs,
+    }
+    of_inputs = where_not_finite(batch, rows, quantities)
+    return of_inputs or f"the policy's loss on replies {rows} is not finite, though all it is made from is"
 
 
 def _on_cpu(clip: ClipState) -> ClipState:
@@ -98,7 +112,9 @@ def critic_gradient(
         result = value_loss(values, old_values, returns, part.mask, config.critic.value_clip)
         loss = reduce_loss(result.loss, part.mask, "token", count)
         if not torch.isfinite(loss):
-            raise NonFiniteError(where_not_finite(batch, micro_rows, values, returns))
+            quantities = {"value": values, "return": returns, "old value": old_values}
+            of_inputs = where_not_finite(batch, micro_rows, quantities)
+            raise NonFiniteError(of_inputs or f"the critic's loss on replies {micro_rows} is {loss.item()}")
         loss.backward()
         loss_sum += loss.item()
         clipped += int(result.clipped.sum())
@@ -110,20 +126,6 @@ def fill_unknown(whole: Tensor, rows: Rows, seen: Tensor) -> None:
     index = torch.tensor(rows)
     unknown = whole[index, 0].isnan()
     whole[index[unknown]] = seen.detach().cpu()[unknown]
-
-
-def where_not_finite(batch: Batch, rows: Rows, *tensors: Tensor) -> str:
-    """Names the first reply and token at which one of these [b, T] tensors is not finite."""
-    finite = torch.stack([torch.isfinite(x.detach()).cpu() for x in tensors]).all(0)
-    bad = (~finite & batch.response_mask[rows]).nonzero()
-    if not len(bad):
-        return f"the loss is not finite, though its inputs are; stopped before the step (replies {rows})"
-    row, token = rows[int(bad[0, 0])], int(bad[0, 1])
-    prompt = batch.rollouts[row].prompt
-    return (
-        f"token {token} of reply {row} (prompt {prompt.index}: {prompt.text[-60:]!r}) is not finite; "
-        "stopped before this optimiser step"
-    )
 
 
 def reset_moments(optimizer: torch.optim.Optimizer) -> None:

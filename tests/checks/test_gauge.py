@@ -2,7 +2,7 @@
 
 import pytest
 
-from taut.terminal.gauge import describe_clipped_share, describe_collapse
+from taut.checks.gauge import describe_clipped_share, describe_collapse, is_judged
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,22 @@ from taut.terminal.gauge import describe_clipped_share, describe_collapse
     ],
 )
 def test_words(share, words):
-    assert words in describe_clipped_share(share, optimizer_steps_per_batch=4)
+    assert words in describe_clipped_share(share)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.5])
-def test_silent_with_one_optimizer_step_a_batch(share):
-    assert describe_clipped_share(share, optimizer_steps_per_batch=1) == ""
+@pytest.mark.parametrize(
+    ("settings", "judged"),
+    [
+        ({}, True),
+        ({"epochs": 1}, False),
+        ({"epochs": 1, "minibatches": 2}, True),
+        ({"surrogate": "cispo"}, False),
+        ({"ratio_level": "sequence"}, False),
+    ],
+)
+def test_which_runs_are_judged(settings, judged):
+    algorithm = {"surrogate": "clipped", "ratio_level": "token", "epochs": 4, "minibatches": 1}
+    assert is_judged({**algorithm, **settings}) == judged
 
 
 @pytest.mark.parametrize(

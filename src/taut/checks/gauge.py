@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 WASTED_BELOW = 0.01
 OVERUSED_ABOVE = 0.11
 COLLAPSED_BELOW = 0.01
 """Nats a token. The world's run of seed 0 ends at 0.13, with 8 epochs at 0.29."""
+
+
+def is_judged(algorithm: Mapping[str, Any]) -> bool:
+    """Whether the bounds of the clipped share apply to a run with this `algorithm` section.
+
+    They are for one ratio a token and a clip near 0.2: GSPO clips whole replies and CISPO caps weights, so neither is
+    judged by them. With one optimiser step a batch the share is 0 by construction, and says nothing.
+    """
+    per_token = algorithm.get("surrogate") == "clipped" and algorithm.get("ratio_level") == "token"
+    return per_token and steps_per_batch(algorithm) > 1
+
+
+def steps_per_batch(algorithm: Mapping[str, Any]) -> int:
+    return int(algorithm.get("epochs", 1)) * int(algorithm.get("minibatches", 1))
 
 
 def describe_collapse(entropy: float) -> str:
@@ -17,18 +34,13 @@ def describe_collapse(entropy: float) -> str:
     return f"the policy has collapsed: entropy {entropy:.2f}" if entropy < COLLAPSED_BELOW else ""
 
 
-def describe_clipped_share(share: float, optimizer_steps_per_batch: int) -> str:
-    """What a run's mean `clip/binding` says about how its batches are used; "" where it says nothing.
-
-    It says nothing with one optimiser step a batch: the share is then 0 by construction.
+def describe_clipped_share(share: float) -> str:
+    """What a mean `clip/binding` says about how batches are used, where it `is_judged`.
 
     In the built-in world 4 epochs clip 6.8 to 10.2 % of the tokens on seeds 100 to 103 and learn best; 8 epochs
     clip 12.5 to 16.2 %, and the reward ends 0.18 lower: hence 11 % as the upper bound. Below 1 % a later epoch
-    repeats what the first one did. The bounds are for one ratio a token and a clip near 0.2:
-    GSPO clips whole replies and CISPO caps weights, so neither is judged by them.
+    repeats what the first one did.
     """
-    if optimizer_steps_per_batch < 2:
-        return ""
     if share < WASTED_BELOW:
         return "the later epochs are wasted: the policy hardly moves from its own data"
     if share > OVERUSED_ABOVE:

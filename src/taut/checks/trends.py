@@ -1,0 +1,114 @@
+"""Whether the run goes well: rewards, replies, entropy, critic, clip. Judged over several steps, never on one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import stdev
+
+from taut.checks.finding import Evidence, Finding, judge
+from taut.checks.gauge import COLLAPSED_BELOW, OVERUSED_ABOVE, WASTED_BELOW, describe_clipped_share, is_judged
+
+FEW, MANY = 5, 20
+"""Steps. What shows at once is judged over the few, what is noisy from step to step over the many."""
+
+TRUNCATED_ABOVE = 0.25
+FAILED_ABOVE, FAILURES_FROM = 0.1, 0.01
+REPEATED_ABOVE, REPEATING_ABOVE = 0.5, 0.1
+REPEATS_OF = 4
+SHORTEST_JUDGED = 20
+
+
+def rewards_differ(evidence: Evidence) -> Finding | None:
+    """Some rewards of a batch differ; where all are equal nothing is learned from it."""
+    spread = evidence.recent("reward/std", FEW)
+    if not spread:
+        return None
+    reward = evidence.metrics.get("reward/mean", float("nan"))
+    advice = f"in {FEW} steps in a row every reply earned {reward:.3g}: easier or harder prompts, or a finer reward"
+    return judge(max(spread) > 0, f"standard deviation of the rewards {_mean(spread):.3g}", advice)
+
+
+def truncation(evidence: Evidence) -> Finding | None:
+    """Replies end by themselves."""
+    now = evidence.metrics["reply/truncated"]
+    limit = f"sampling.max_new_tokens = {evidence.config.sampling.max_new_tokens}"
+    if now == 1:
+        measured = f"every reply is cut at {limit}"
+        return Finding(
+            "fail", f"{measured}: see that the model's end-of-sequence ids are known, or raise the limit"
+        )
+    shares = evidence.recent("reply/truncated", FEW)
+    if not shares:
+        return None
+    measured = f"{_mean(shares):.0%} of the replies of {FEW} steps are cut at {limit}"
+    return judge(_mean(shares) <= TRUNCATED_ABOVE, measured, "raise it, or shorten the replies", "warn")
+
+
+def entropy(evidence: Evidence) -> Finding | None:
+    """The policy still samples more than one reply."""
+    values = evidence.recent("entropy", FEW)
+    if not values:
+        return None
+    measured = f"entropy {_mean(values):.3g} nats a token over {FEW} steps"
+    advice = (
+        "the policy has collapsed: go back to an earlier checkpoint, with fewer epochs or an entropy bonus"
+    )
+    return judge(_mean(values) >= COLLAPSED_BELOW, measured, advice)
+
+
+def critic(evidence: Evidence) -> Finding | None:
+    """The critic that drives the advantages predicts returns better than a constant."""
+    values = evidence.recent("value/explained_variance", MANY)
+    if not values or evidence.schedule.step <= evidence.config.critic.warmup_steps:
+        return None
+    error = stdev(values) / MANY**0.5
+    measured = f"explained variance {_mean(values):.2f} ± {error:.2f} over {MANY} steps"
+    advice = "worse than a constant: raise critic.learning_rate or critic.warmup_steps, or drop the critic"
+    return judge(_mean(values) + 2 * error >= 0, measured, advice, "warn")
+
+
+def clipped_share(evidence: Evidence) -> Finding | None:
+    """The share of tokens that the clip holds is in its useful range."""
+    shares = evidence.recent("clip/binding", MANY)
+    if not shares or not is_judged(evidence.config.algorithm.model_dump()):
+        return None
+    share = _mean(shares)
+    measured = f"clipped share {share:.1%} over {MANY} steps"
+    return judge(WASTED_BELOW <= share <= OVERUSED_ABOVE, measured, describe_clipped_share(share), "warn")
+
+
+def repeats(evidence: Evidence) -> Finding | None:
+    """Replies do not go round in circles."""
+    judged = [r.ids for r in evidence.batch.rollouts if len(r.ids) >= SHORTEST_JUDGED]
+    if not judged:
+        return None
+    share = sum(repeated_share(ids) > REPEATED_ABOVE for ids in judged) / len(judged)
+    measured = f"{share:.0%} of the replies of {SHORTEST_JUDGED} tokens or more repeat most of what they say"
+    advice = (
+        "read them (taut show); the reward pays for length, or the policy has left what it was trained on"
+    )
+    return judge(share <= REPEATING_ABOVE, measured, advice, "warn")
+
+
+def repeated_share(ids: Sequence[int]) -> float:
+    """Share of the runs of 4 tokens that occurred before in the same reply."""
+    runs = [tuple(ids[start : start + REPEATS_OF]) for start in range(len(ids) - REPEATS_OF + 1)]
+    return 1 - len(set(runs)) / len(runs)
+
+
+def reward_failures(evidence: Evidence) -> Finding | None:
+    """Reward functions fail on few replies, and on no more than before."""
+    counts = evidence.recent("reply/excluded", FEW)
+    if not counts:
+        return None
+    earlier = evidence.recent("reply/excluded", 2 * FEW)[:FEW]
+    share, before = _mean(counts) / evidence.batch.size, _mean(earlier) / evidence.batch.size
+    rising = bool(earlier) and share > FAILURES_FROM and share > 2 * before
+    measured = f"{share:.1%} of the replies of {FEW} steps have no reward"
+    measured += f", {before:.1%} of the {FEW} before" if earlier else ""
+    advice = "a reward function fails, and taut show says why; the replies it fails on train nothing"
+    return judge(share <= FAILED_ABOVE and not rising, measured, advice, "warn")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / max(1, len(values))

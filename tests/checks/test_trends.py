@@ -1,0 +1,109 @@
+"""What is judged over several steps, from histories written by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from taut.checks import trends
+from taut.checks.finding import Evidence
+from taut.config import resolve
+from taut.training.batch import collate
+from taut.types import Prompt, Rollout, Schedule, Score, Trace
+
+
+def evidence(history, settings=None, replies=((1, 2),)):
+    rollouts = [
+        Rollout(Prompt(row, "", (1,)), 0, tuple(ids), "", np.zeros(len(ids), np.float32), "stop")
+        for row, ids in enumerate(replies)
+    ]
+    batch = collate(rollouts, [Score(1.0) for _ in rollouts])
+    config, _ = resolve({"algorithm.preset": "ppo", **(settings or {})})
+    trace = Trace([], torch.zeros(batch.reply_ids.shape), torch.zeros(batch.reply_ids.shape))
+    return Evidence(config, batch, Schedule(len(history), []), trace, history)
+
+
+def of(metric, values):
+    return [{metric: value} for value in values]
+
+
+@pytest.mark.parametrize(
+    ("check", "history", "verdict"),
+    [
+        (trends.rewards_differ, of("reward/std", [0, 0, 0, 0]), None),
+        (trends.rewards_differ, of("reward/std", [0, 0, 0, 0, 0]), "fail"),
+        (trends.rewards_differ, of("reward/std", [0, 0, 0.1, 0, 0]), "pass"),
+        (trends.truncation, of("reply/truncated", [1.0]), "fail"),
+        (trends.truncation, of("reply/truncated", [0.9]), None),
+        (trends.truncation, of("reply/truncated", [0.2, 0.2, 0.3, 0.3, 0.3]), "warn"),
+        (trends.truncation, of("reply/truncated", [0.2, 0.2, 0.25, 0.3, 0.3]), "pass"),
+        (trends.entropy, of("entropy", [0.5, 0.005, 0.005, 0.005, 0.005, 0.005]), "fail"),
+        (trends.entropy, of("entropy", [0.05, 0.005, 0.005, 0.005, 0.005]), "pass"),
+        # mean -0.05, standard deviation 0.154, so an error of 0.034
+        (trends.critic, of("value/explained_variance", [0.1] * 10 + [-0.2] * 10), "pass"),
+        # mean -0.1, standard deviation 0.205, so an error of 0.046
+        (trends.critic, of("value/explained_variance", [0.1] * 10 + [-0.3] * 10), "warn"),
+        (trends.critic, of("value/explained_variance", [-0.1] * 10 + [0.2] * 10), "pass"),
+        (trends.critic, of("value/explained_variance", [-1.0] * 19), None),
+        (trends.clipped_share, of("clip/binding", [0.005] * 20), "warn"),
+        (trends.clipped_share, of("clip/binding", [0.05] * 20), "pass"),
+        (trends.clipped_share, of("clip/binding", [0.15] * 20), "warn"),
+        (trends.clipped_share, of("clip/binding", [0.15] * 19), None),
+        # of 1 reply a batch
+        (trends.reward_failures, of("reply/excluded", [0, 0, 0, 0]), None),
+        (trends.reward_failures, of("reply/excluded", [0, 0, 0, 0, 0]), "pass"),
+        (trends.reward_failures, of("reply/excluded", [0.04] * 5 + [0.07] * 5), "pass"),
+        (trends.reward_failures, of("reply/excluded", [0.04] * 5 + [0.09] * 5), "warn"),
+        (trends.reward_failures, of("reply/excluded", [0.004] * 5 + [0.009] * 5), "pass"),
+        (trends.reward_failures, of("reply/excluded", [0.15] * 10), "warn"),
+        (trends.reward_failures, of("reply/excluded", [0.15] * 5), "warn"),
+    ],
+)  # fmt: skip
+def test_verdicts(check, history, verdict):
+    finding = check(evidence(history))
+    assert (None if finding is None else finding.verdict) == verdict
+
+
+def test_failures_of_the_first_steps_are_not_rising():
+    """There is nothing before them to compare with."""
+    assert trends.reward_failures(evidence(of("reply/excluded", [0.05] * 5))).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"algorithm.epochs": 1, "algorithm.minibatches": 1},
+        {"algorithm.preset": "gspo"},
+        {"algorithm.preset": "cispo"},
+    ],
+)
+def test_the_clipped_share_is_silent_where_its_range_does_not_apply(settings):
+    assert trends.clipped_share(evidence(of("clip/binding", [0.0] * 20), settings)) is None
+
+
+def test_the_critic_is_not_judged_while_it_warms_up():
+    history = of("value/explained_variance", [-1.0] * 20)
+    assert trends.critic(evidence(history, {"critic.warmup_steps": 20})) is None
+    assert trends.critic(evidence(history, {"critic.warmup_steps": 19})).verdict == "warn"
+
+
+def test_a_statistic_is_judged_over_the_steps_that_have_it():
+    history = [{"entropy": 0.0}, {}, *of("entropy", [0.0] * 4)]
+    assert trends.entropy(evidence(history)).verdict == "fail"
+    assert trends.entropy(replace(evidence(history), history=history[1:])) is None
+
+
+def test_the_share_of_repeats_in_a_reply():
+    assert trends.repeated_share([1, 2, 3, 4, 5, 6, 7]) == 0
+    assert trends.repeated_share([1, 2, 1, 2, 1, 2, 1]) == 0.5  # 1212, 2121, 1212, 2121
+    assert trends.repeated_share([7] * 23) == 1 - 1 / 20
+
+
+def test_replies_that_go_round_in_circles():
+    varied, circling, short = list(range(30)), [1, 2, 3] * 10, [1] * 19
+    assert trends.repeats(evidence([{}], replies=[short] * 10)) is None
+    assert trends.repeats(evidence([{}], replies=[varied] * 9 + [circling])).verdict == "pass"
+    finding = trends.repeats(evidence([{}], replies=[varied] * 8 + [circling] * 2 + [short] * 10))
+    assert finding.verdict == "warn"
+    assert finding.message.startswith("20% of the replies")
