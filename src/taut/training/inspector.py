@@ -20,7 +20,7 @@ class Inspector(Protocol):
     def after_step(
         self, batch: Batch, schedule: Schedule, trace: Trace, metrics: Mapping[str, float]
     ) -> None:
-        """Sees what the update did, once it is stored and the sampler has the new weights. May raise CheckFailedError."""
+        """Sees what the update did, once that is stored and the sampler up to date. May raise CheckFailedError."""
         ...
 
 
