@@ -4,7 +4,7 @@
 PYTHON ?= python3
 INSTALLED := .venv/.installed
 
-.PHONY: train test lint reproduce plan-record picture
+.PHONY: train test lint faults reproduce plan-record picture
 
 train: $(INSTALLED) ## Train the built-in world's model with PPO, live in the terminal
 	.venv/bin/taut train
@@ -16,6 +16,9 @@ lint: $(INSTALLED) ## Style, formatting and types
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
+
+faults: $(INSTALLED) ## Kill 100 runs at random moments, resume each, and compare with one that was left alone
+	.venv/bin/python benchmarks/kill_trials.py
 
 reproduce: $(INSTALLED) ## Repeat the published comparison of epochs and clip ranges over ten seeds
 	.venv/bin/python benchmarks/clip_and_epochs.py

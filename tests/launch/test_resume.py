@@ -171,6 +171,13 @@ def test_a_resumed_run_keeps_its_settings_and_may_take_more_steps(small):
     assert Run.open(run.directory).config["run"]["steps"] == 8
 
 
+def test_a_run_that_was_stopped_after_its_last_step_only_ends(small):
+    run = interrupted(small, 6)
+    rows = run.scalars()
+    assert resume(run.directory).status == "finished"
+    assert run.scalars(include_superseded=True) == [{**row, "superseded": False} for row in rows]
+
+
 def test_one_process_trains_a_run_at_a_time_and_anyone_reads(small):
     run = interrupted(small, 3)
     with RunWriter.resume(run.directory):

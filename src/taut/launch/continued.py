@@ -30,7 +30,7 @@ def config_to_resume(run: Run, settings: Mapping[str, Any]) -> Config:
             f"{run.name} --step N makes a run of its own with other ones"
         )
     newest = max(checkpoint_steps(run.directory / CHECKPOINTS), default=0)
-    if newest >= config.run.steps:
+    if newest > config.run.steps or (newest == config.run.steps and run.status == "finished"):
         raise ValueError(
             f"run {run.name!r} has taken all its {newest} steps: --run.steps {2 * newest}, for one, lets it go on"
         )
