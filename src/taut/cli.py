@@ -24,6 +24,7 @@ WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
     "sweep": learn.sweep,
     "eval": use.evaluate,
     "sample": use.sample,
+    "check": prepare.check,
     "plan": prepare.plan,
 }
 """Take a config file and `--section.key value`, all of it read by `taut.config`."""

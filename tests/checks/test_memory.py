@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from taut.checks.memory import Models, Setting, Shape, learner_memory, sampler_memory
+from taut.checks.memory import Models, Setting, Shape, learner_memory, sampler_memory, size
 
 
 @dataclass(frozen=True)
@@ -142,3 +142,7 @@ def test_samplers_of_their_own_leave_the_learner():
 def test_adamw_works_on_all_tensors_at_once_on_cuda(fused, expected):
     plan = learner_memory(Models(FULL), SHAPE, Setting(fused_optimizer=fused))
     assert bytes_of(plan, "optimiser's step")["AdamW at work"] == expected
+
+
+def test_sizes_are_read_at_a_glance():
+    assert [size(count) for count in (17, 1234, 5.6e8, 1.2e12)] == ["17 B", "1.2 kB", "560.0 MB", "1.2 TB"]

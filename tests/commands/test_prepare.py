@@ -1,10 +1,13 @@
-"""`taut plan` as a user types it."""
+"""`taut check` and `taut plan` as a user types them."""
 
 import json
 
 import pytest
 
-from taut.cli import DONE, WRONG_INPUT, main
+from taut.cli import DONE, FAILED, WRONG_INPUT, main
+from taut.models.save import save_model
+from taut.models.tiny import character_tokenizer, tiny_gpt2
+from taut.tasks.adder import CHARACTERS, END
 
 SPEED = ["--teraflops", "1", "--bandwidth", "100"]
 
@@ -53,3 +56,34 @@ def test_dpo_samples_nothing(capsys):
 def test_wrong_input_is_told(capsys, arguments, words):
     assert main(["plan", *arguments]) == WRONG_INPUT
     assert words in capsys.readouterr().err
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A tiny random model and ten sums, as arguments."""
+    model = tiny_gpt2(len(CHARACTERS), CHARACTERS.index(END), seed=0, width=16, heads=2)
+    save_model(model, character_tokenizer(CHARACTERS, END), tmp_path / "model")
+    rows = [{"prompt": f"{a}+0=", "answer": str(a)} for a in range(10)]
+    (tmp_path / "sums.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return [
+        *("--model.path", str(tmp_path / "model"), "--data.path", str(tmp_path / "sums.jsonl")),
+        *("--sampling.max_new_tokens", "3", "--algorithm.preset", "ppo-batch-mean"),
+    ]
+
+
+def test_a_run_is_checked_line_by_line(small, capsys):
+    assert main(["check", *small]) == DONE
+    lines = capsys.readouterr().out.splitlines()
+    begun = [line.split()[:2] for line in lines if line[:4] in ("pass", "warn", "fail", "skip")]
+    assert [name for _, name in begun[:5]] == ["settings", "tokenizer", "data", "batch", "prompts"]
+    assert ["warn", "data"] in begun  # nothing is held out
+    assert "fail" not in {verdict for verdict, _ in begun}
+
+
+def test_a_check_that_fails_ends_with_1_and_the_fix(small, capsys):
+    assert main(["check", *small, "--algorithm.minibatches", "7", "--json"]) == FAILED
+    lines = {line["name"]: line for line in json.loads(capsys.readouterr().out)}
+    assert lines["settings"]["verdict"] == "fail"
+    assert "set it to 4 or 8" in lines["settings"]["message"]
+    assert lines["data"]["verdict"] == "warn"
+    assert lines["little step"]["verdict"] == "skip"

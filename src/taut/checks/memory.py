@@ -263,6 +263,14 @@ def _sharded(name: str, count: int, width: int, ranks: int) -> Term:
     return Term(name, f"{_count(count)} × {width} B{shared}", -(-count * width // ranks))
 
 
+def size(count: int) -> str:
+    """1234567 -> "1.2 MB"."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} B"
+
+
 def _count(number: int) -> str:
     """1234567 -> 1.2 M."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e4, " k")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from json import dumps
 
 from taut.commands.arguments import ConfigKind, config_of, take_apart, take_count
@@ -40,3 +41,28 @@ def plan(arguments: list[str]) -> None:
         print(dumps(plan_object(made)))
     else:
         print_plan(made, make_console())
+
+
+def check(arguments: list[str]) -> None:
+    """Look a run over before it starts.
+
+    usage: taut check [config.yaml] [--section.key value ...] [--json]
+
+    Each line passes, warns or fails, and says what to do: settings and batch arithmetic, data and rendered prompts,
+    the reward on real and on hostile replies, memory and time, and a little step at learning rate 0 under the
+    standing checks. Nothing is saved. Ends with 1 where a line fails. Settings are those of taut train.
+    """
+    from taut.config import Config
+
+    taken = take_apart(arguments, switches=("json",))
+    config, json = config_of(taken, Config), "json" in taken.switches
+    from taut.terminal.preflight import print_line
+
+    console = make_console(quiet=json)
+    from taut.launch.preflight import preflight_of
+
+    lines = preflight_of(config, lambda line: print_line(line, console))
+    if json:
+        print(dumps([asdict(line) for line in lines]))
+    if any(line.verdict == "fail" for line in lines):
+        raise SystemExit(1)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from taut.checks.memory import MemoryPlan, Phase, size
 from taut.terminal.tables import plain_table
 
 if TYPE_CHECKING:
-    from taut.checks.memory import MemoryPlan, Phase
     from taut.launch.plan import Plan
 
 
@@ -53,14 +53,6 @@ def _print_time(plan: Plan, console: Console) -> None:
     longest = max(plan.time, key=lambda phase: phase.seconds)
     table.add_row("step", f"mostly {longest.name}", "", f"{total:.3g}", style="bold")
     console.print(table)
-
-
-def size(count: int) -> str:
-    """1234567 -> "1.2 MB"."""
-    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count} B"
 
 
 def plan_object(plan: Plan) -> dict[str, Any]:
