@@ -75,6 +75,24 @@ def _make_model(family: str, seed: int = 0, **values: Any) -> Any:
     return model.eval()
 
 
+CHATML = (
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>' + '\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+CHAT_CHARACTERS = "0123456789+=? abcdefghijklmnopqrstuvwxyz\n"
+
+
+@pytest.fixture
+def chat_tokenizer() -> Any:
+    """One id a character, and ChatML's two marks, of which `<|im_end|>` ends a turn; new at each use."""
+    from taut.models.tiny import character_tokenizer
+
+    tokenizer = character_tokenizer(CHAT_CHARACTERS + ";", ";")
+    tokenizer.add_special_tokens({"eos_token": "<|im_end|>", "additional_special_tokens": ["<|im_start|>"]})
+    tokenizer.chat_template = CHATML
+    return tokenizer
+
+
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> str:
     return request.param

@@ -34,6 +34,8 @@ FAMILIES = {
     "clip/epoch_3": "clip/epoch_2",
     "clip/epoch_4": "clip/epoch_2",
     "reward/odd": "reward/NAME",
+    "reward/environment": "reward/NAME",
+    "reward/environment/length": "reward/NAME/METRIC",
     "reward/odd/failed": "reward/NAME/failed",
     "reward/odd/length": "reward/NAME/METRIC",
 }
@@ -42,11 +44,20 @@ REWARDS = """
 def odd(prompts, completions, log_metric, **columns):
     log_metric("length", 2.0)
     return [float("nan") if number % 2 else 1.0 for number in range(len(prompts))]
+
+class Twice:
+    def reset(self, row):
+        self.turns, self.logged = 0, {"length": 1.0}
+        return row["prompt"]
+    def step(self, reply):
+        self.turns += 1
+        return ("+" if self.turns == 1 else None), 1.0
 """
 BY_SETTING = {
     "kl/ref_k2": {"kl.placement": "reward", "kl.estimator": "k2"},
     "loss/entropy": {"algorithm.entropy_coefficient": 0.01},
     "reward/NAME": {"reward": "REWARDS:odd"},
+    "reply/turns": {"environment.path": "REWARDS:Twice"},
 }
 """Metrics that no preset has, and the settings that bring them."""
 
@@ -73,8 +84,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     (folder / "rewards.py").write_text(REWARDS)
     found: set[str] = set()
     for name, settings in (variants | BY_SETTING).items():
-        if "reward" in settings:
-            settings = {"reward": settings["reward"].replace("REWARDS", str(folder / "rewards.py"))}
+        if name in ("reward/NAME", "reply/turns"):
+            file = str(folder / "rewards.py")
+            settings = {key: value.replace("REWARDS", file) for key, value in settings.items()}
         place = {"run.root": str(folder / name.replace("/", "-")), "model.path": str(model), "eval.limit": 2}
         config, _ = resolve(small, place, {"sampling.max_new_tokens": 5}, settings)
         found.update(*train(config).scalars())

@@ -2,7 +2,7 @@
 
 Shapes: B replies, T reply tokens (the longest reply), P prompt tokens, G replies per prompt, V vocabulary,
 H hidden. After the model everything is [B, T] over reply tokens only, right-padded; `response_mask` is true where
-a token is trained on. Pads may hold any value, NaN included: nothing downstream may read them.
+a token is trained on. Where it is false anything may stand, NaN included: nothing downstream may read it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # `config`, `store` and the help pages must not wait for torc
     from taut.objective.policy import ClipState
 
 FinishReason = Literal["stop", "length"]
-"""`stop`: an end-of-sequence id was sampled. `length`: the reply was cut at the token limit."""
+"""`stop`: an end-of-sequence id was sampled, and an environment had nothing to add. `length`: a limit cut the reply."""
 
 
 Message = Mapping[str, Any]
@@ -42,23 +42,47 @@ class Prompt:
     """The conversation, where the row has one; None for a plain text."""
     weight: float = 1.0
     """How often a pass over the data takes it, on average."""
+    row: Mapping[str, Any] | None = None
+    """The whole row, where an environment makes the prompt of it."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What an environment made of a reply."""
+
+    turns: int
+    reward: float
+    """Sum over the turns."""
+    messages: tuple[Message, ...] | None = None
+    """The reply as messages, the model's and the environment's; None where the prompt is plain text."""
+    failure: str | None = None
+    """Why there is no reward."""
+    logged: Mapping[str, float] = field(default_factory=dict)
+    """Further numbers to average over replies."""
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """One sampled reply. `ids` are trained on as sampled: a reply is never decoded and encoded again."""
+    """One sampled reply. `ids` are trained on as sampled: a reply is never decoded and encoded again.
+
+    In an environment it is one sequence of several turns, with what the model was told between them: `sampled` says
+    which tokens are the policy's. The first and the last token always are.
+    """
 
     prompt: Prompt
     sample: int
     """Which of the prompt's G replies this is, from 0."""
     ids: tuple[int, ...]
-    """Sampled tokens, the end-of-sequence id included where the reply ended."""
+    """The end-of-sequence id included where the reply, or a turn of it, ended."""
     text: str
     behavior_logprobs: np.ndarray
-    """[len(ids)] float32: each token's logprob under the distribution that drew it."""
+    """[len(ids)] float32: each token's logprob under the distribution that drew it; NaN where none did."""
     finish_reason: FinishReason
     version: int = 0
     """Which weights sampled it; one weight sync = one version."""
+    sampled: np.ndarray | None = None
+    """[len(ids)] bool, false at what an environment told the model; None: all are sampled."""
+    episode: Episode | None = None
 
     @property
     def truncated(self) -> bool:
@@ -93,7 +117,8 @@ class Batch:
     scores: Sequence[Score]
     reply_ids: Tensor  # [B, T] int64
     reply_lengths: Tensor  # [B] int64
-    response_mask: Tensor  # [B, T] bool; all false in the row of a reply without a reward
+    sampled: Tensor  # [B, T] bool; false at pads and at what an environment told the model
+    response_mask: Tensor  # [B, T] bool; `sampled`, all false in the row of a reply without a reward
     behavior_logprobs: Tensor  # [B, T]
     rewards: Tensor  # [B]; NaN where a reply has none
     groups: Tensor  # [B] int64, equal for replies to one prompt

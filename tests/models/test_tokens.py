@@ -6,7 +6,7 @@ import pytest
 from tokenizers.processors import TemplateProcessing
 
 from taut.models.tiny import character_tokenizer
-from taut.models.tokens import check_messages, encode, render_chat, render_reply
+from taut.models.tokens import check_messages, encode, observation_ids, render_chat, render_reply
 
 BOS, END, A, B = 0, 1, 2, 3
 USER = {"role": "user", "content": "a"}
@@ -128,3 +128,87 @@ def test_text_the_tokenizer_cannot_write_is_shown(make_tokenizer):
 def test_an_empty_prompt_is_refused(make_tokenizer, around):
     with pytest.raises(ValueError, match="row 1 is empty: a prompt needs at least one token"):
         encode(make_tokenizer(around), "", "row 1")
+
+
+def text_of(tokenizer, ids):
+    return tokenizer.decode(ids)
+
+
+QUESTION = [{"role": "user", "content": "1+1"}]
+OBSERVED = [{"role": "tool", "content": "2"}]
+
+
+def test_what_a_template_writes_between_two_turns(chat_tokenizer):
+    """The model sampled `<|im_end|>`; the line break behind it is the template's."""
+    end = chat_tokenizer.eos_token_id
+    ids = observation_ids(chat_tokenizer, QUESTION, OBSERVED, [end], "row 1")
+    wanted = "\n<|im_start|>tool\n2<|im_end|>\n<|im_start|>assistant\n"
+    assert text_of(chat_tokenizer, ids) == wanted
+    assert ids == tuple(chat_tokenizer.encode(wanted))
+    conversation = [*QUESTION, {"role": "assistant", "content": "sum 1 1"}, *OBSERVED]
+    whole = chat_tokenizer.encode(render_chat(chat_tokenizer, conversation, "row 1"))
+    prompt = chat_tokenizer.encode(render_chat(chat_tokenizer, QUESTION, "row 1"))
+    turn = chat_tokenizer.encode("sum 1 1<|im_end|>")
+    assert whole == [*prompt, *turn, *ids], "as if the conversation were rendered in one piece"
+
+
+def test_text_in_a_conversation_is_the_users(chat_tokenizer):
+    ends = [chat_tokenizer.eos_token_id]
+    as_text, as_messages = (
+        observation_ids(chat_tokenizer, QUESTION, told, ends, "row 1")
+        for told in ("no", [{"role": "user", "content": "no"}])
+    )
+    assert as_text == as_messages
+    assert text_of(chat_tokenizer, as_text).startswith("\n<|im_start|>user\nno<|im_end|>")
+
+
+def test_a_prompt_that_opens_the_models_turn_makes_no_difference(chat_tokenizer):
+    ends = [chat_tokenizer.eos_token_id]
+    prefilled = [*QUESTION, {"role": "assistant", "content": "it is "}]
+    assert observation_ids(chat_tokenizer, prefilled, OBSERVED, ends, "row 1") == observation_ids(
+        chat_tokenizer, QUESTION, OBSERVED, ends, "row 1"
+    )
+
+
+def test_a_template_that_writes_the_last_turn_otherwise_still_has_its_text_behind(chat_tokenizer):
+    """Qwen3's writes an empty thought before the last turn alone."""
+    chat_tokenizer.chat_template = chat_tokenizer.chat_template.replace(
+        "m.content", "('think' if loop.last and m.role == 'assistant' else '') + m.content"
+    )
+    ids = observation_ids(chat_tokenizer, QUESTION, OBSERVED, [chat_tokenizer.eos_token_id], "row 1")
+    assert text_of(chat_tokenizer, ids) == "\n<|im_start|>tool\n2<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_a_model_that_ends_its_turn_with_a_mark_that_the_template_lacks(make_tokenizer):
+    """What the template writes at the end of a turn is then all still to come."""
+    tokenizer = make_tokenizer()
+    assert text_of(tokenizer, observation_ids(tokenizer, [USER], [USER], [END], "row 1")) == "](a)["
+
+
+@pytest.mark.parametrize(
+    ("part", "other", "message"),
+    [
+        ("m.content", "m.content[:3]", "does not write a turn of the model's as it stands"),
+        ("m.content", "m.content + m.content", "does not write a turn of the model's as it stands"),
+        (
+            "'<|im_end|>'",
+            "('<|im_end|>' if loop.last else '')",
+            "ends a turn otherwise once messages follow it",
+        ),
+        ("m.content", "(raise_exception('no tools') if m.role == 'tool' else m.content)", "no tools"),
+    ],
+)
+def test_a_template_that_allows_no_several_turns_is_refused(chat_tokenizer, part, other, message):
+    chat_tokenizer.chat_template = chat_tokenizer.chat_template.replace(part, other)
+    with pytest.raises(ValueError, match=f"row 1: .*{message}"):
+        observation_ids(chat_tokenizer, QUESTION, OBSERVED, [chat_tokenizer.eos_token_id], "row 1")
+
+
+def test_plain_text_goes_on_with_plain_text(make_tokenizer):
+    tokenizer = make_tokenizer("< $A ;")
+    assert observation_ids(tokenizer, None, "ab", [END], "row 1") == (A, B), "no mark before it or behind"
+    assert observation_ids(tokenizer, None, "", [END], "row 1") == ()
+    with pytest.raises(ValueError, match="row 1: the prompt is plain text"):
+        observation_ids(tokenizer, None, [USER], [END], "row 1")
+    with pytest.raises(ValueError, match="row 1: the model's tokenizer cannot encode 'hello'"):
+        observation_ids(tokenizer, None, "hello", [END], "row 1")

@@ -12,6 +12,7 @@ from taut.models.policy import Policy
 from taut.models.sequences import pad_sequences
 from taut.models.tiny import character_tokenizer
 from taut.rollout.local import LocalSampler
+from taut.rollout.sampler import Unfinished
 from taut.rollout.sampling import Sampling
 from taut.types import Prompt
 
@@ -137,6 +138,35 @@ def test_each_prompt_is_computed_once_and_finished_replies_not_at_all(policy):
     going_on = [sum(length > place for length in lengths) for place in range(1, 8)]
     assert shapes == [(4, 9)] + [(rows, 1) for rows in going_on if rows]
     assert going_on[0] < 12
+
+
+def test_a_reply_that_goes_on_is_the_reply_in_one_piece(make_model, family):
+    """The noise is that of the place in the whole reply, and the prefix is fed as it was sampled."""
+    sampler = make_sampler(Policy(make_model(family)), end_ids=())
+    whole = sampler.generate(PROMPTS, SAMPLING)
+    cut = [place % 7 + 1 for place in range(len(whole))]
+    begun = [
+        Unfinished(r.prompt, r.sample, r.ids[:length], 8 - length)
+        for r, length in zip(whole, cut, strict=True)
+    ]
+    for rest, reply, length in zip(sampler.resume(begun, SAMPLING), whole, cut, strict=True):
+        assert rest.ids == reply.ids[length:]
+        np.testing.assert_allclose(rest.behavior_logprobs, reply.behavior_logprobs[length:], atol=1e-5)
+        assert (rest.prompt, rest.sample, rest.finish_reason) == (reply.prompt, reply.sample, "length")
+
+
+def test_replies_that_go_on_end_where_they_end_or_at_limits_of_their_own(policy):
+    sampler = make_sampler(policy, max_sequences=2)
+    begun = [Unfinished(PROMPTS[0], sample, (1, 2), 1 + sample % 5) for sample in range(40)]
+    turns = sampler.resume(begun, SAMPLING)
+    assert [turn.sample for turn in turns] == list(range(40))
+    for turn, reply in zip(turns, begun, strict=True):
+        assert 12 not in turn.ids[:-1]
+        ended = turn.ids[-1] == 12
+        assert turn.finish_reason == ("stop" if ended else "length")
+        assert ended or len(turn.ids) == reply.max_new_tokens
+    assert {turn.finish_reason for turn in turns} == {"stop", "length"}
+    assert [t.ids for t in make_sampler(policy).resume(begun, SAMPLING)] == [t.ids for t in turns]
 
 
 def test_frequencies_are_the_models_probabilities(policy):

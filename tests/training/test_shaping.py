@@ -42,7 +42,7 @@ def test_a_missing_end_costs_after_the_clip(make_config, make_batch):
     [(1, 0.0), (80, 0.0), (81, -0.05), (90, -0.5), (99, -0.95), (100, -1.0), (101, -1.0)],
 )
 def test_overlong_penalty_is_dapos_equation_13(length, penalty):
-    found = overlong_penalty(torch.tensor([length]), max_new_tokens=100, buffer=20)
+    found = overlong_penalty(torch.tensor([length]), longest=100, buffer=20)
     assert found.item() == pytest.approx(penalty)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taut.config.reward import reward_terms
+from taut.config.reward import ENVIRONMENT, reward_terms
 from taut.config.schema import Config
 
 NEEDS_GROUP = ("group-mean", "group-standardized", "leave-one-out")
@@ -12,6 +12,7 @@ def check(config: Config) -> None:
     """Raises ValueError with every contradiction found, the numbers it rests on, and the nearest fix."""
     problems = [
         *_reward(config),
+        *_environment(config),
         *_batch_arithmetic(config),
         *_objective(config),
         *_warm_up(config),
@@ -33,6 +34,24 @@ def _reward(config: Config) -> list[str]:
         problems.append(
             f"scoring.isolate = false is for a function that compares replies, and scoring.workers = "
             f"{config.scoring.workers} would show it only a part of them: set scoring.workers to 1"
+        )
+    return problems
+
+
+def _environment(config: Config) -> list[str]:
+    path, problems = config.environment.path, []
+    try:
+        weights = [term.weight for term in reward_terms(config.reward) if term.reference == ENVIRONMENT]
+    except ValueError:
+        return []  # told of already
+    if path is None:
+        if weights:
+            problems.append("reward names what the environment pays, and there is none: set environment.path")
+        return problems
+    if not sum(weights):
+        problems.append(
+            f"reward = {config.reward} leaves out what the environment pays, and with it whether it failed: write "
+            f"environment + {config.reward}; one that pays nothing returns 0"
         )
     return problems
 

@@ -90,6 +90,9 @@ def fill_in_run(explicit: dict[str, Any]) -> dict[str, Any]:
     section = _as_dict(explicit.get("algorithm", {}))
     named = section.get("preset") if isinstance(section, dict) else None
     preset = named or beneath.get("algorithm.preset", "ppo")
+    environment = _as_dict(explicit.get("environment", {}))
+    if isinstance(environment, dict) and environment.get("path") is not None:
+        explicit = {"reward": "environment", **explicit}
     return _lay_over({**beneath, **(PRESETS.get(preset, {}) if isinstance(preset, str) else {})}, explicit)
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 VERIFIERS = ("exact-match", "numeric", "choice", "math", "think-format")
 """What can be named alone; `tasks/verifiers.py` says what each does."""
+ENVIRONMENT = "environment"
+"""The term that stands for what the environment paid."""
 
 _TERM = re.compile(r"(?:([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*\*\s*)?(\S.*)", re.DOTALL)
 
@@ -15,7 +17,7 @@ _TERM = re.compile(r"(?:([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*\*\s*)?(\S.*)", 
 class RewardTerm(NamedTuple):
     weight: float
     reference: str
-    """A verifier's name, `file.py:function`, `module:function`, or `model:` and the folder of a reward model."""
+    """A verifier, `environment`, `file.py:function`, `module:function`, or `model:` and a reward model's folder."""
 
 
 def reward_terms(text: str) -> list[RewardTerm]:
@@ -30,8 +32,8 @@ def _term(text: str) -> RewardTerm:
     found = _TERM.fullmatch(text)
     weight, reference = found.groups() if found else (None, text)
     place, colon, name = reference.rpartition(":")
-    if reference not in VERIFIERS and not (colon and place and name):
-        nearest = difflib.get_close_matches(reference, VERIFIERS, n=1)
+    if reference not in (*VERIFIERS, ENVIRONMENT) and not (colon and place and name):
+        nearest = difflib.get_close_matches(reference, (*VERIFIERS, ENVIRONMENT), n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
         raise ValueError(
             f"reward: {text!r} must be one of {', '.join(VERIFIERS)}, or name a function as file.py:function or "

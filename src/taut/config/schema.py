@@ -84,15 +84,22 @@ class DataConfig(Section):
     """What a longer one is: an error, or left out and counted."""
 
 
+class EnvironmentConfig(Section):
+    path: Text | None = None
+    """What replies act in, turn by turn: `file.py:Class` or `module:Class`; see docs/environments.md."""
+    max_turns: PositiveInt = 8
+    """Most turns of a reply, each of at most `sampling.max_new_tokens`."""
+
+
 class ScoringConfig(Section):
     timeout: Positive = 60.0
-    """Seconds a call of a reward function may take."""
+    """Seconds a call of a reward function, or a turn in an environment, may take."""
     workers: PositiveInt = 1
-    """Processes a reward function runs in; each takes its part of a batch."""
+    """Processes a reward function or an environment runs in; each takes its part of a batch."""
     isolate: bool = True
     """Call a function that failed on a batch again reply by reply; off where it compares replies."""
     on_failure: Literal["exclude", "retry", "stop"] = "exclude"
-    """A reply that a function failed on: leave it out of training, try once more first, or end the run."""
+    """A reply that a function failed on: leave it out, try once more (an environment: never), or end the run."""
     normalize: bool = False
     """Subtract the mean of all rewards of the run so far, and divide by their standard deviation."""
     clip: Positive | None = None
@@ -103,7 +110,7 @@ class ScoringConfig(Section):
 
 class SamplingConfig(Section):
     max_new_tokens: PositiveInt = 256
-    """Longest reply, in tokens."""
+    """Longest reply, in tokens; in an environment, longest turn."""
     temperature: Positive = 1.0
     """Softmax temperature, the same on every side of the ratio."""
     top_k: Count = 0
@@ -144,7 +151,7 @@ class AlgorithmConfig(Section):
     dual_clip: Annotated[float, Field(gt=1)] | None = None
     """Bound c > 1 on the ratio of tokens with a negative advantage; null is off."""
     loss_normalization: Literal["token", "sequence", "constant"] = "token"
-    """Mean over tokens, mean over replies of token means, or sum over a constant `max_new_tokens`."""
+    """Mean over tokens, mean over replies of token means, or sum over a constant, the longest reply possible."""
     entropy_coefficient: NonNegative = 0.0
     """Weight of the entropy bonus."""
     target_kl: Positive | None = None
@@ -164,7 +171,7 @@ class AlgorithmConfig(Section):
     dynamic_sampling: Count = 0
     """How often groups whose rewards are all equal are sampled again with other prompts; 0 is off (DAPO)."""
     overlong_share: Share = 0.0
-    """Last share of `max_new_tokens` over which a length penalty grows from 0 to -1; 0 is off (DAPO)."""
+    """Last share of the longest reply possible over which a penalty grows from 0 to -1; 0 is off (DAPO)."""
 
 
 class KLConfig(Section):
@@ -264,6 +271,7 @@ class Config(Section):
     data: DataConfig = DataConfig()
     reward: Text = "exact-match"
     """What a reply earns, a sum such as `rewards.py:score + 0.2*rewards.py:style`; see docs/rewards.md."""
+    environment: EnvironmentConfig = EnvironmentConfig()
     scoring: ScoringConfig = ScoringConfig()
     sampling: SamplingConfig = SamplingConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -275,6 +283,12 @@ class Config(Section):
     checkpoint: CheckpointConfig = CheckpointConfig()
     checks: ChecksConfig = ChecksConfig()
     store: StoreConfig = StoreConfig()
+
+    @property
+    def longest_reply(self) -> int:
+        """The most tokens that are sampled for a reply, all its turns together."""
+        turns = 1 if self.environment.path is None else self.environment.max_turns
+        return turns * self.sampling.max_new_tokens
 
     @model_validator(mode="before")
     @classmethod

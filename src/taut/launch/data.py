@@ -13,6 +13,7 @@ from taut.models.load import check_is_model, load_tokenizer, max_positions
 from taut.models.tiny import POSITIONS
 from taut.tasks.adder import adder_world
 from taut.tasks.data import hold_out, make_prompts
+from taut.tasks.environments.host import EnvironmentHost
 from taut.tasks.sources import Row, read_rows
 from taut.types import Prompt
 
@@ -32,17 +33,19 @@ def tokenizer_for(model: ModelConfig) -> PreTrainedTokenizerBase:
     return load_tokenizer(model.path, model.gguf_file, model.trust_remote_code)
 
 
-def load_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> PromptSets:
+def load_prompts(
+    config: Config, tokenizer: PreTrainedTokenizerBase, environment: EnvironmentHost | None = None
+) -> PromptSets:
     """Prompts to train on, and held-out ones. Raises ValueError where a batch needs more than there are.
 
     Held out are those of `data.eval_path`, else `data.held_out` of the training prompts, else in the world its own.
     """
     data, seed = config.data, config.run.seed
-    training, skipped = _training_prompts(config, tokenizer)
+    training, skipped = _training_prompts(config, tokenizer, environment)
     held_out: list[Prompt] = []
     if data.eval_path is not None:
         whole = data.model_copy(update={"limit": None, "weights": None})
-        held_out, held_out_skipped = _read(whole, data.eval_path, tokenizer, seed)
+        held_out, held_out_skipped = _read(whole, data.eval_path, tokenizer, seed, environment)
         skipped += held_out_skipped
         if not held_out:
             raise ValueError(
@@ -51,28 +54,36 @@ def load_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> PromptSe
     elif data.held_out is not None:
         training, held_out = hold_out(training, data.held_out, seed)
     elif data.path == WORLD:
-        held_out = _world_prompts(adder_world(seed).held_out, data, tokenizer)
+        held_out = _world_prompts(adder_world(seed).held_out, data, tokenizer, environment)
     prompts = PromptSets(training, held_out, skipped)
     _check_count(prompts, config)
     return prompts
 
 
-def _training_prompts(config: Config, tokenizer: PreTrainedTokenizerBase) -> tuple[list[Prompt], int]:
+def _training_prompts(
+    config: Config, tokenizer: PreTrainedTokenizerBase, environment: EnvironmentHost | None
+) -> tuple[list[Prompt], int]:
     data = config.data
     if data.path != WORLD:
-        return _read(data, data.path, tokenizer, config.run.seed)
+        return _read(data, data.path, tokenizer, config.run.seed, environment)
     world = adder_world(config.run.seed)
     rows = world.demonstrated[: data.limit] if data.limit else world.rl_prompts
-    prompts = _world_prompts(rows, data, tokenizer)
+    prompts = _world_prompts(rows, data, tokenizer, environment)
     return prompts, len(rows) - len(prompts)
 
 
-def _world_prompts(rows: Sequence[Row], data: DataConfig, tokenizer: PreTrainedTokenizerBase) -> list[Prompt]:
-    return make_prompts(rows, tokenizer, data.model_copy(update={"prompt_column": "prompt"}), WORLD)
+def _world_prompts(
+    rows: Sequence[Row],
+    data: DataConfig,
+    tokenizer: PreTrainedTokenizerBase,
+    environment: EnvironmentHost | None,
+) -> list[Prompt]:
+    own = data.model_copy(update={"prompt_column": "prompt"})
+    return make_prompts(rows, tokenizer, own, WORLD, environment=environment)
 
 
 def check_lengths(prompts: Sequence[Prompt], config: Config) -> None:
-    """Raises ValueError where prompt and reply may outgrow the model's positions."""
+    """Raises ValueError where prompt and reply, or its first turn, may outgrow the model's positions."""
     positions = positions_of(config.model)
     longest = max(len(prompt.ids) for prompt in prompts)
     if positions is not None and longest + config.sampling.max_new_tokens > positions:
@@ -111,13 +122,17 @@ def as_list(path: str | list[str]) -> list[str]:
 
 
 def _read(
-    data: DataConfig, paths: str | list[str], tokenizer: PreTrainedTokenizerBase, seed: int
+    data: DataConfig,
+    paths: str | list[str],
+    tokenizer: PreTrainedTokenizerBase,
+    seed: int,
+    environment: EnvironmentHost | None,
 ) -> tuple[list[Prompt], int]:
     """The prompts of all these paths, and how many rows were too long. Indices count on from path to path."""
     by_path: list[list[Prompt]] = []
     rows_read = 0
     for path, rows in rows_by_path(data.model_copy(update={"path": paths}), seed):
-        by_path.append(make_prompts(rows, tokenizer, data, path, first_index=rows_read))
+        by_path.append(make_prompts(rows, tokenizer, data, path, rows_read, environment))
         rows_read += len(rows)
     kept = sum(map(len, by_path))
     if data.weights is not None:

@@ -15,7 +15,8 @@ from transformers import PreTrainedTokenizerBase
 import taut
 from taut.checks.standing import StandingChecks
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
-from taut.launch.data import PromptSets, check_lengths, load_prompts, tokenizer_for
+from taut.launch.data import PromptSets, check_lengths, load_prompts, positions_of, tokenizer_for
+from taut.launch.environments import make_host, with_environment
 from taut.launch.interrupts import Interrupts
 from taut.launch.models import check_critic, policy_and_critic, policy_from, tell_of_dtype
 from taut.launch.quiet import quiet_transformers
@@ -26,11 +27,15 @@ from taut.launch.watchdog import Watchdog
 from taut.models.adapter import check_adapter
 from taut.models.load import end_of_sequence_ids, shipped_sampling
 from taut.models.policy import Policy
+from taut.rollout.episodes import EpisodeSampler, Limits
 from taut.rollout.local import LocalSampler
+from taut.rollout.sampler import Sampler
 from taut.rollout.source import PromptSource
 from taut.store import RetentionPolicy, Run, RunWriter
 from taut.store.runs import new_run_directory
 from taut.store.writer import EventListener
+from taut.tasks.environments.host import EnvironmentHost
+from taut.tasks.environments.protocol import EnvironmentFactory
 from taut.training.checkpoint import CHECKPOINTS
 from taut.training.keeper import Keeper
 from taut.training.learner import LocalLearner
@@ -50,21 +55,25 @@ def train(
     on_wait: OnWait = wait_for_nothing,
     reward: Reward | None = None,
     on_event: EventListener = tell_nobody,
+    environment: EnvironmentFactory | None = None,
 ) -> Run:
     """Trains as the config says and returns the finished run.
 
     `reward`, a function or {function: weight}, takes the place of `config.reward`; see docs/rewards.md for how it is
-    called. `on_event` hears of what the run stores as an event: warnings, and what the standing checks find.
+    called. `environment`, a class, takes the place of `config.environment.path`; what it pays is added to the `reward`
+    given beside it. `on_event` hears of what the run stores as an event: warnings, and what the standing checks find.
 
     Everything cheap is checked before the weights load: contradictions, data, reward function, run name.
     Raises ValueError for a user's mistake, NonFiniteError before a step that would ruin the
     weights, and CheckFailedError under `checks.strict`.
     """
+    config = with_environment(config, environment)
     check(config)
     if reward is not None:
-        config = config.model_copy(update={"reward": describe(reward)})
+        in_environment = config.environment.path is not None
+        config = config.model_copy(update={"reward": describe(reward, in_environment)})
     directory = new_run_directory(config.run.root, config.run.name)
-    prepared = prepare(config, on_wait, reward)
+    prepared = prepare(config, on_wait, reward, environment)
     facts = machine_facts(prepared.device)
     with RunWriter.create(directory, to_yaml(config), facts, retention_of(config)) as store:
         store.listeners.append(on_event)
@@ -89,13 +98,19 @@ class Prepared:
         tell_of_data(store, self.config, self.prompts, self.tokenizer, self.policy)
 
 
-def prepare(config: Config, on_wait: OnWait, reward: Reward | None) -> Prepared:
+def prepare(
+    config: Config,
+    on_wait: OnWait,
+    reward: Reward | None = None,
+    environment: EnvironmentFactory | None = None,
+) -> Prepared:
     """Everything cheap is checked before the weights load. Raises ValueError for a user's mistake."""
     quiet_transformers()
     check_adapter(config.model, config.lora)
     check_critic(config)
     tokenizer = tokenizer_for(config.model)
-    prompts = load_prompts(config, tokenizer)
+    host = make_host(config, on_wait, environment)
+    prompts = load_prompts(config, tokenizer, host)
     every_prompt = [*prompts.training, *prompts.held_out]
     check_lengths(every_prompt, config)
     device = prepare_torch(config.run)
@@ -106,7 +121,7 @@ def prepare(config: Config, on_wait: OnWait, reward: Reward | None) -> Prepared:
     parts = Parts(
         source=PromptSource(prompts.training, config.run.seed),
         held_out=prompts.held_out,
-        sampler=make_sampler(policy, tokenizer, config),
+        sampler=make_sampler(policy, tokenizer, config, host),
         scorer=scorer,
         learner=LocalLearner(policy, critic, tokenizer, config),
         kl=kl_controller(config),
@@ -152,9 +167,18 @@ def _world_model(seed: int, on_wait: OnWait) -> Path:
     return world_model_folder(seed, lambda step, loss: on_wait(what, step, total))
 
 
-def make_sampler(policy: Policy, tokenizer: PreTrainedTokenizerBase, config: Config) -> LocalSampler:
+def make_sampler(
+    policy: Policy,
+    tokenizer: PreTrainedTokenizerBase,
+    config: Config,
+    environment: EnvironmentHost | None = None,
+) -> Sampler:
     end_ids = end_of_sequence_ids(policy.model, tokenizer)
-    return LocalSampler(policy, tokenizer, end_ids, config.sampling.max_sequences)
+    sampler = LocalSampler(policy, tokenizer, end_ids, config.sampling.max_sequences)
+    if environment is None:
+        return sampler
+    limits = Limits(config.environment.max_turns, positions_of(config.model))
+    return EpisodeSampler(sampler, environment, tokenizer, end_ids, limits)
 
 
 def tell_of_data(

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from taut.config import Config, check, to_yaml
+from taut.config.reward import ENVIRONMENT
 from taut.launch.continued import config_to_fork, config_to_resume, whole_checkpoint
+from taut.launch.environments import with_environment
 from taut.launch.local import (
     Prepared,
     machine_facts,
@@ -24,6 +26,7 @@ from taut.store import Run, RunWriter
 from taut.store.lock import refuse_if_driven
 from taut.store.runs import new_run_directory
 from taut.store.writer import EventListener
+from taut.tasks.environments.protocol import EnvironmentFactory
 from taut.training.checkpoint import (
     CHECKPOINTS,
     checkpoint_folder,
@@ -46,19 +49,21 @@ def resume(
     on_wait: OnWait = wait_for_nothing,
     reward: Reward | None = None,
     on_event: EventListener = tell_nobody,
+    environment: EnvironmentFactory | None = None,
 ) -> Run:
     """Goes on with the run in `directory` after its newest whole checkpoint, and returns it finished.
 
-    Its settings are those it was begun with, but for `run.steps`, where `steps` is given; a `reward` that was given as
-    functions must be given again. Steps that were taken after the checkpoint are taken again, and the old ones are
-    superseded. Raises ValueError where all steps are taken, or another process trains the run.
+    Its settings are those it was begun with, but for `run.steps`, where `steps` is given; a `reward` or an
+    `environment` that was given as code must be given again. Steps that were taken after the checkpoint are taken
+    again, and the old ones are superseded. Raises ValueError where all steps are taken, or another process trains
+    the run.
     """
     directory = Path(directory)
     run = Run.open(directory)
     refuse_if_driven(directory)
     config = config_to_resume(run, {} if steps is None else {"run.steps": steps})
     _check(config, reward)
-    prepared = prepare(_with_threads_of(run, config), on_wait, reward)
+    prepared = prepare(_with_threads_of(run, config), on_wait, reward, environment)
     with RunWriter.resume(directory, retention_of(config), to_yaml(config)) as store:
         store.listeners.append(on_event)
         _tell_of_differences(store, run, prepared.device)
@@ -76,6 +81,7 @@ def fork(
     on_wait: OnWait = wait_for_nothing,
     reward: Reward | None = None,
     on_event: EventListener = tell_nobody,
+    environment: EnvironmentFactory | None = None,
 ) -> Run:
     """A new run that goes on after `step` of the run in `directory`, with other `settings`, by dotted key.
 
@@ -85,12 +91,14 @@ def fork(
     """
     parent = Run.open(directory)
     config, changed = config_to_fork(parent, step, settings or {})
+    config = with_environment(config, environment)
     _check(config, reward)
     folder = whole_checkpoint(parent, step)
     if reward is not None:
-        config, changed = config.model_copy(update={"reward": describe(reward)}), changed | {"reward"}
+        described = describe(reward, config.environment.path is not None)
+        config, changed = config.model_copy(update={"reward": described}), changed | {"reward"}
     own = new_run_directory(config.run.root, config.run.name)
-    prepared = prepare(config, on_wait, reward)
+    prepared = prepare(config, on_wait, reward, environment)
     restore(prepared.parts, folder, changed)
     facts = {**machine_facts(prepared.device), "parent": parent.name, "parent_step": step}
     with RunWriter.create(own, to_yaml(config), facts, retention_of(config)) as store:
@@ -103,7 +111,8 @@ def fork(
 
 def _check(config: Config, reward: Reward | None) -> None:
     """What describes functions at hand in a config names none that could be found."""
-    check(config if reward is None else config.model_copy(update={"reward": Config().reward}))
+    plain = Config().reward if config.environment.path is None else ENVIRONMENT
+    check(config if reward is None else config.model_copy(update={"reward": plain}))
 
 
 def _take_up(prepared: Prepared, store: RunWriter) -> int:

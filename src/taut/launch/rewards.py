@@ -7,12 +7,14 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 from transformers import PreTrainedTokenizerBase
 
 from taut.config import Config
-from taut.config.reward import VERIFIERS, reward_terms
+from taut.config.reward import ENVIRONMENT, VERIFIERS, reward_terms
+from taut.tasks.environments.reward import EpisodeReward
 from taut.tasks.rewards.contract import RewardFunction
 from taut.tasks.rewards.function import Care, FunctionScorer
 from taut.tasks.rewards.model import ModelScorer
@@ -41,13 +43,14 @@ def make_scorer(
     return _of_functions(config, on_wait, reward)
 
 
-def describe(reward: Reward) -> str:
+def describe(reward: Reward, in_environment: bool) -> str:
     """As `config.reward` would have it."""
     weights = reward if isinstance(reward, Mapping) else {reward: 1.0}
-    return " + ".join(f"{weight:g}*{name_of(function)}" for function, weight in weights.items())
+    terms = [f"{weight:g}*{name_of(function)}" for function, weight in weights.items()]
+    return " + ".join([ENVIRONMENT, *terms] if in_environment else terms)
 
 
-def name_of(function: RewardFunction) -> str:
+def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
@@ -60,6 +63,8 @@ def _of_config(config: Config, tokenizer: PreTrainedTokenizerBase, device: str, 
     for name, (_, reference) in zip(names, terms, strict=True):
         if reference == "exact-match":
             scorers.append(ExactMatch())
+        elif reference == ENVIRONMENT:
+            scorers.append(EpisodeReward(config.scoring.on_failure))
         elif reference.startswith(MODEL):
             tokens, path = config.learner.micro_batch_tokens, reference.removeprefix(MODEL)
             scorers.append(ModelScorer(name, path, tokenizer, device, tokens))
@@ -76,15 +81,17 @@ def _of_functions(config: Config, on_wait: OnWait, reward: Reward) -> Scorer:
     if not weights:
         raise ValueError("reward holds no function")
     names = _told_apart([name_of(function) for function in weights])
-    return WeightedSum(
-        [
-            Term(name, float(weight), _in_process(name, _packed(function), config, on_wait))
-            for name, (function, weight) in zip(names, weights.items(), strict=True)
-        ]
-    )
+    terms = [
+        Term(name, float(weight), _in_process(name, packed(function, "reward function"), config, on_wait))
+        for name, (function, weight) in zip(names, weights.items(), strict=True)
+    ]
+    if config.environment.path is not None:
+        terms.insert(0, Term(ENVIRONMENT, 1.0, EpisodeReward(config.scoring.on_failure)))
+    return WeightedSum(terms)
 
 
-def _packed(function: RewardFunction) -> bytes:
+def packed(function: Callable[..., Any], kind: str) -> bytes:
+    """As it travels to its process. Raises ValueError where it holds what cannot be copied."""
     try:
         return cloudpickle.dumps(function)
     except (
@@ -93,8 +100,8 @@ def _packed(function: RewardFunction) -> bytes:
         pickle.PicklingError,
     ) as error:  # what pickling raises for what it cannot take
         raise ValueError(
-            f"reward function {name_of(function)} cannot be sent to its process, for it holds what cannot be copied "
-            f"({error}): make that inside the function, or put the function into a file and name it as file.py:name"
+            f"{kind} {name_of(function)} cannot be sent to its process, for it holds what cannot be copied "
+            f"({error}): make that inside it, or put it into a file and name it as file.py:name"
         ) from error
 
 

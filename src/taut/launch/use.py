@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from taut.config import Config
 from taut.launch.data import check_lengths, load_prompts, tokenizer_for
+from taut.launch.environments import make_host
 from taut.launch.local import load_policy, make_sampler, wait_for_nothing
 from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import make_scorer
 from taut.launch.torch_setup import prepare_torch
 from taut.store import Run
-from taut.tasks.data import make_prompt
+from taut.tasks.data import make_prompts
 from taut.training.checkpoint import CHECKPOINTS, newest_checkpoint
 from taut.training.collect import sampling_of
 from taut.training.evaluate import evaluate
@@ -34,7 +35,8 @@ def evaluate_model(config: Config) -> dict[str, float]:
     """
     quiet_transformers()
     tokenizer = tokenizer_for(config.model)
-    held_out = load_prompts(config, tokenizer).held_out
+    environment = make_host(config, wait_for_nothing)
+    held_out = load_prompts(config, tokenizer, environment).held_out
     if not held_out:
         raise ValueError("there are no held-out prompts: name some in data.eval_path, or set data.held_out")
     check_lengths(held_out, config)
@@ -42,22 +44,22 @@ def evaluate_model(config: Config) -> dict[str, float]:
     scorer = make_scorer(config, tokenizer, device, wait_for_nothing)
     scorer.check(held_out)
     policy = load_policy(config, device)
-    return evaluate(held_out, make_sampler(policy, tokenizer, config), scorer, config)
+    return evaluate(held_out, make_sampler(policy, tokenizer, config, environment), scorer, config)
 
 
 def sample_replies(config: Config, prompts: Sequence[str] | None, replies: int) -> list[Rollout]:
     """Replies of `model.path` to these prompts, or to the first held-out (else training) prompts of the data."""
     quiet_transformers()
     tokenizer = tokenizer_for(config.model)
+    environment = make_host(config, wait_for_nothing)
     if prompts is None:
-        found = load_prompts(config, tokenizer)
+        found = load_prompts(config, tokenizer, environment)
         chosen = (found.held_out or found.training)[: config.algorithm.prompts_per_step]
     else:
-        chosen = [
-            make_prompt(tokenizer, text, f"prompt {i + 1}", i, config.data.as_chat)
-            for i, text in enumerate(prompts)
-        ]
+        rows = [{config.data.prompt_column: text} for text in prompts]
+        data = config.data.model_copy(update={"long_prompts": "error"})
+        chosen = make_prompts(rows, tokenizer, data, "--prompt", environment=environment)
     check_lengths(chosen, config)
     policy = load_policy(config, prepare_torch(config.run))
     sampling = replace(sampling_of(config, step=0), replies_per_prompt=replies)
-    return make_sampler(policy, tokenizer, config).generate(chosen, sampling)
+    return make_sampler(policy, tokenizer, config, environment).generate(chosen, sampling)

@@ -50,7 +50,10 @@ class Critic(nn.Module):
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
 
     def forward(self, sequences: Sequences) -> tuple[Tensor, Tensor]:
-        """Values [b, T], read where the logits that sampled each token are, and values [b] at the last token."""
+        """Values [b, T], read where the logits that sampled each token are, and values [b] at the last token.
+
+        0 where `reply_mask` is false.
+        """
         inputs = {"input_ids": sequences.input_ids, "use_cache": False}
         hidden = last_hidden_states(self.backbone, self.adapter, self.autocast, **inputs).float()
         mask = sequences.reply_mask

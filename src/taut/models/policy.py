@@ -52,7 +52,7 @@ class Policy(nn.Module):
         return copy.deepcopy(self).requires_grad_(False)
 
     def forward(self, sequences: Sequences, temperature: float) -> tuple[Tensor, Tensor]:
-        """Logprobs and entropy, both [b, T] float32, of the reply tokens at a temperature; 0 in pads."""
+        """Logprobs and entropy, both [b, T] float32, at a temperature; 0 where `reply_mask` is false."""
         # The last token of the longest sequence predicts nothing that was sampled.
         states = self.hidden_states(input_ids=sequences.input_ids[:, :-1], use_cache=False)
         mask = sequences.reply_mask
@@ -94,7 +94,7 @@ class Policy(nn.Module):
 
 
 def hidden_before_replies(hidden: Tensor, sequences: Sequences) -> Tensor:
-    """[N, H]: of [b, L, H], the states whose logits sampled the N real reply tokens, row by row.
+    """[N, H]: of [b, L, H], the states whose logits sampled the N tokens in `reply_mask`, row by row.
 
     Token t of a reply that follows P prompt tokens was sampled at position P - 1 + t.
     """

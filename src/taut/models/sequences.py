@@ -20,27 +20,32 @@ class Sequences:
     prompt_lengths: Tensor  # [b] int64
     reply_lengths: Tensor  # [b] int64
     reply_ids: Tensor  # [b, T] int64
-
-    @property
-    def reply_mask(self) -> Tensor:
-        """[b, T] bool, true at every real token of a reply."""
-        width = self.reply_ids.shape[1]
-        return torch.arange(width, device=self.reply_ids.device) < self.reply_lengths[:, None]
+    reply_mask: Tensor  # [b, T] bool, true where a reply's token has a logprob and a value
 
 
 def pad_sequences(
-    prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], device: str
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    device: str,
+    reply_mask: Tensor | None = None,
 ) -> Sequences:
-    """Lays out b prompts, each of one token or more, and their replies."""
+    """Lays out b prompts, each of one token or more, and their replies.
+
+    Without `reply_mask` every token of a reply is in it. The last one always is.
+    """
     prompt_lengths, reply_lengths = [len(p) for p in prompts], [len(r) for r in replies]
     assert min(prompt_lengths) > 0, (
         "a prompt holds at least one token: its logits sample the first reply token"
     )
+    lengths = torch.tensor(reply_lengths, device=device)
+    if reply_mask is None:
+        reply_mask = torch.arange(max(reply_lengths), device=device) < lengths[:, None]
     return Sequences(
         input_ids=pad_ids([[*p, *r] for p, r in zip(prompts, replies, strict=True)], device),
         prompt_lengths=torch.tensor(prompt_lengths, device=device),
-        reply_lengths=torch.tensor(reply_lengths, device=device),
+        reply_lengths=lengths,
         reply_ids=pad_ids(replies, device),
+        reply_mask=reply_mask,
     )
 
 

@@ -108,3 +108,70 @@ def check_messages(value: object, where: str) -> list[Message]:
 
 def _kind(value: object) -> str:
     return "an empty list" if value == [] else type(value).__name__
+
+
+MARK = "taut-turn-7c1e"
+"""Stands for a turn of the model's where the template's text around it is wanted."""
+
+
+def observation_ids(
+    tokenizer: PreTrainedTokenizerBase,
+    conversation: Sequence[Message] | None,
+    observation: str | Sequence[Message],
+    end_ids: Sequence[int],
+    where: str,
+    arguments: Arguments = NONE,
+) -> tuple[int, ...]:
+    """What stands between a turn that the model ended, by an id of `end_ids`, and its next one.
+
+    In a conversation: what is left of the end of the turn, such as a line break, the messages, and the generation
+    prompt, as the template writes them behind a stand-in for the turn. No sampled id is decoded for it. Elsewhere:
+    the text, with no special tokens.
+    Raises ValueError where the template refuses the messages, or does not write a turn as it stands.
+    """
+    if conversation is None:
+        if not isinstance(observation, str):
+            raise ValueError(
+                f"{where}: the prompt is plain text, so what follows must be text too, not messages"
+            )
+        return _bare_ids(tokenizer, observation, where)
+    messages = as_messages(observation)
+    turn: list[Message] = [*conversation, {"role": "assistant", "content": MARK}]
+    if conversation[-1]["role"] == "assistant":  # the model went on from it
+        turn = [*conversation[:-1], {**conversation[-1], "content": conversation[-1]["content"] + MARK}]
+    ended = _behind_mark(_apply_template(tokenizer, turn, where, arguments), where)
+    going_on = {**arguments, "add_generation_prompt": True}
+    told = _behind_mark(_apply_template(tokenizer, [*turn, *messages], where, going_on), where)
+    behind = _bare_ids(tokenizer, told, where)
+    end_of_turn = _bare_ids(tokenizer, ended, where)
+    ends = [place for place, token in enumerate(end_of_turn) if token in end_ids]
+    if not ends:
+        return behind
+    sampled = end_of_turn[: ends[0] + 1]
+    if behind[: len(sampled)] != sampled:
+        raise ValueError(
+            f"{where}: the model's chat template ends a turn otherwise once messages follow it, so its replies cannot "
+            "have several turns"
+        )
+    return behind[len(sampled) :]
+
+
+def as_messages(value: str | Sequence[Message]) -> list[Message]:
+    """Text in a conversation is a message of the user's."""
+    return [{"role": "user", "content": value}] if isinstance(value, str) else list(value)
+
+
+def _behind_mark(text: str, where: str) -> str:
+    if text.count(MARK) != 1:
+        raise ValueError(
+            f"{where}: the model's chat template does not write a turn of the model's as it stands, so replies cannot "
+            "have several turns"
+        )
+    return text.partition(MARK)[2]
+
+
+def _bare_ids(tokenizer: PreTrainedTokenizerBase, text: str, where: str) -> tuple[int, ...]:
+    try:
+        return tuple(tokenizer.encode(text, add_special_tokens=False))
+    except Exception as error:  # tokenizers raises bare Exceptions for text outside its vocabulary
+        raise ValueError(f"{where}: the model's tokenizer cannot encode {text[:80]!r}: {error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from taut.models.checksum import weights_checksum
 from taut.models.policy import Policy
 from taut.models.sequences import pad_ids
 from taut.rollout.noise import uniform_noise
+from taut.rollout.sampler import Unfinished
 from taut.rollout.sampling import Sampling, draw_tokens
 from taut.types import Prompt, Rollout
 
@@ -45,59 +46,83 @@ class LocalSampler:
     @torch.no_grad()
     def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
         """`replies_per_prompt` replies to each prompt, side by side, `max_sequences` decoded at once."""
-        at_once = max(1, self.max_sequences // sampling.replies_per_prompt)
+        copies = sampling.replies_per_prompt
+        at_once = max(1, self.max_sequences // copies)
         rollouts: list[Rollout] = []
         for start in range(0, len(prompts), at_once):
-            rollouts += self._generate_together(prompts[start : start + at_once], sampling)
+            chosen = prompts[start : start + at_once]
+            replies = [
+                Unfinished(prompt, sample, (), sampling.max_new_tokens)
+                for prompt in chosen
+                for sample in range(copies)
+            ]
+            decoding, hidden = self._prefill([prompt.ids for prompt in chosen], copies)
+            rollouts += self._write(replies, decoding, hidden, sampling)
         return rollouts
 
-    def _generate_together(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
-        decoding, hidden = self._prefill(prompts, sampling)
-        count = len(prompts) * sampling.replies_per_prompt
-        ids = torch.zeros(count, sampling.max_new_tokens, dtype=torch.long, device=self.device)
-        logprobs = torch.zeros(count, sampling.max_new_tokens, device=self.device)
-        lengths = torch.full((count,), sampling.max_new_tokens, device=self.device)
-        ended = torch.zeros(count, dtype=torch.bool, device=self.device)
-        for position in range(sampling.max_new_tokens):
+    @torch.no_grad()
+    def resume(self, replies: Sequence[Unfinished], sampling: Sampling) -> list[Rollout]:
+        """A further turn of each reply, after its prompt and what there is of it are computed again."""
+        rollouts: list[Rollout] = []
+        for start in range(0, len(replies), self.max_sequences):
+            chosen = replies[start : start + self.max_sequences]
+            decoding, hidden = self._prefill([(*reply.prompt.ids, *reply.ids) for reply in chosen], copies=1)
+            rollouts += self._write(chosen, decoding, hidden, sampling)
+        return rollouts
+
+    def _write(
+        self, replies: Sequence[Unfinished], decoding: _Decoding, hidden: Tensor, sampling: Sampling
+    ) -> list[Rollout]:
+        """Draws token after token, each reply up to its end or limit, from the hidden states [b, H] that start them."""
+
+        def column(numbers: Iterable[int]) -> Tensor:
+            return torch.tensor(list(numbers), device=self.device)
+
+        prompts, samples = column(r.prompt.index for r in replies), column(r.sample for r in replies)
+        offsets, limits = column(len(r.ids) for r in replies), column(r.max_new_tokens for r in replies)
+        shape = len(replies), int(limits.max())
+        ids = torch.zeros(shape, dtype=torch.long, device=self.device)
+        logprobs = torch.zeros(shape, device=self.device)
+        lengths, ended = limits.clone(), torch.zeros_like(limits, dtype=torch.bool)
+        for place in range(shape[1]):
             rows = decoding.rows
-            noise = uniform_noise(sampling.seed, sampling.step, decoding.prompts, decoding.samples, position)
+            noise = uniform_noise(
+                sampling.seed, sampling.step, prompts[rows], samples[rows], offsets[rows] + place
+            )
             logits = self.policy.next_token_logits(hidden)
-            ids[rows, position], logprobs[rows, position] = draw_tokens(logits, noise, sampling)
-            done = torch.isin(ids[rows, position], self.end_ids)
-            lengths[rows[done]] = position + 1
-            ended[rows[done]] = True
-            if done.all() or position + 1 == sampling.max_new_tokens:
+            ids[rows, place], logprobs[rows, place] = draw_tokens(logits, noise, sampling)
+            ends = torch.isin(ids[rows, place], self.end_ids)
+            lengths[rows[ends]] = place + 1
+            ended[rows[ends]] = True
+            done = ends | (limits[rows] == place + 1)
+            if done.all():
                 break
             if done.any():
                 decoding.keep(~done)
-            hidden = self._decode(decoding, ids[decoding.rows, position])
-        return self._to_rollouts(prompts, sampling, ids, logprobs, lengths.tolist(), ended.tolist())
+            hidden = self._decode(decoding, ids[decoding.rows, place])
+        return self._to_rollouts(replies, ids, logprobs, lengths.tolist(), ended.tolist())
 
-    def _prefill(self, prompts: Sequence[Prompt], sampling: Sampling) -> tuple[_Decoding, Tensor]:
-        """Computes each prompt once; returns the state of all its replies and the hidden states that start them."""
-        replies = sampling.replies_per_prompt
-        indices = torch.tensor([prompt.index for prompt in prompts], device=self.device)
-        ids, attention_mask = self._left_padded(prompts)
+    def _prefill(self, prefixes: Sequence[tuple[int, ...]], copies: int) -> tuple[_Decoding, Tensor]:
+        """Computes each prefix once; returns the state of all its replies and the hidden states that start them."""
+        ids, attention_mask = self._left_padded(prefixes)
         decoding = _Decoding(
             cache=DynamicCache(config=self.policy.model.config),
             attention_mask=attention_mask,
-            rows=torch.arange(len(prompts) * replies, device=self.device),
-            prompts=indices.repeat_interleave(replies),
-            samples=torch.arange(replies, device=self.device).repeat(len(prompts)),
+            rows=torch.arange(len(prefixes) * copies, device=self.device),
         )
         hidden = self._last_hidden(decoding, ids)
-        decoding.cache.batch_repeat_interleave(replies)
-        decoding.attention_mask = attention_mask.repeat_interleave(replies, 0)
-        return decoding, hidden.repeat_interleave(replies, 0)
+        decoding.cache.batch_repeat_interleave(copies)
+        decoding.attention_mask = attention_mask.repeat_interleave(copies, 0)
+        return decoding, hidden.repeat_interleave(copies, 0)
 
-    def _left_padded(self, prompts: Sequence[Prompt]) -> tuple[Tensor, Tensor]:
+    def _left_padded(self, prefixes: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor]:
         """Ids and attention mask, both [b, P].
 
-        The learner pads on the right, but here a reply follows, and pads between prompt and reply would count in
+        The learner pads on the right, but here a reply follows, and pads between the two would count in
         the distances by which a sliding window forgets.
         """
-        flipped = pad_ids([prompt.ids[::-1] for prompt in prompts], self.device)
-        lengths = torch.tensor([len(prompt.ids) for prompt in prompts], device=self.device)
+        flipped = pad_ids([ids[::-1] for ids in prefixes], self.device)
+        lengths = torch.tensor([len(ids) for ids in prefixes], device=self.device)
         mask = torch.arange(flipped.shape[1], device=self.device) < lengths[:, None]
         return flipped.flip(1), mask.long().flip(1)
 
@@ -121,21 +146,20 @@ class LocalSampler:
 
     def _to_rollouts(
         self,
-        prompts: Sequence[Prompt],
-        sampling: Sampling,
+        replies: Sequence[Unfinished],
         ids: Tensor,
         logprobs: Tensor,
         lengths: list[int],
         ended: list[bool],
     ) -> list[Rollout]:
         all_ids, all_logprobs = ids.tolist(), logprobs.cpu().numpy()
-        replies = [tuple(row[:length]) for row, length in zip(all_ids, lengths, strict=True)]
-        texts = self.tokenizer.batch_decode([list(reply) for reply in replies], skip_special_tokens=True)
+        written = [tuple(row[:length]) for row, length in zip(all_ids, lengths, strict=True)]
+        texts = self.tokenizer.batch_decode([list(own) for own in written], skip_special_tokens=True)
         return [
             Rollout(
-                prompt=prompts[row // sampling.replies_per_prompt],
-                sample=row % sampling.replies_per_prompt,
-                ids=reply,
+                prompt=reply.prompt,
+                sample=reply.sample,
+                ids=written[row],
                 text=texts[row],
                 behavior_logprobs=all_logprobs[row, : lengths[row]].copy(),
                 finish_reason="stop" if ended[row] else "length",
@@ -150,13 +174,10 @@ class _Decoding:
     """The b replies that are still being written."""
 
     cache: Any
-    attention_mask: Tensor  # [b, tokens so far], 0 at the pads of prompts
+    attention_mask: Tensor  # [b, tokens so far], 0 at the pads before prompts
     rows: Tensor  # [b], which replies of the batch
-    prompts: Tensor  # [b], their prompts' indices
-    samples: Tensor  # [b], their numbers among the prompt's replies
 
     def keep(self, alive: Tensor) -> None:
         """Drops the replies that ended."""
         self.cache.batch_select_indices(alive.nonzero()[:, 0])
         self.attention_mask, self.rows = self.attention_mask[alive], self.rows[alive]
-        self.prompts, self.samples = self.prompts[alive], self.samples[alive]

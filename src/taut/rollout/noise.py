@@ -10,8 +10,8 @@ _GAMMA = 0x9E3779B97F4A7C15 - 2**64
 _MULTIPLIERS = (0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64)
 
 
-def uniform_noise(seed: int, step: int, prompts: Tensor, samples: Tensor, position: int) -> Tensor:
-    """Uniform numbers in [0, 1), float64, one for each element of the int64 tensors `prompts` and `samples`.
+def uniform_noise(seed: int, step: int, prompts: Tensor, samples: Tensor, position: Tensor | int) -> Tensor:
+    """Uniform numbers in [0, 1), float64, one for each element of the int64 tensors.
 
     The key is folded in one coordinate at a time by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), so
     neighbouring keys share no pattern and no two coordinates can be exchanged. The top 53 bits become the fraction.

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor
 
 from taut.rollout.sampling import Sampling
 from taut.types import Prompt, Rollout
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A reply that goes on behind what was sampled of it and what the model was told."""
+
+    prompt: Prompt
+    sample: int
+    ids: tuple[int, ...]
+    """Of the reply so far."""
+    max_new_tokens: int
 
 
 class Sampler(Protocol):
@@ -24,4 +36,15 @@ class Sampler(Protocol):
 
     def weights_checksum(self) -> str:
         """`models/checksum.py`'s, of the weights that it samples from now."""
+        ...
+
+
+class ResumableSampler(Sampler, Protocol):
+    """What replies of several turns need besides."""
+
+    def resume(self, replies: Sequence[Unfinished], sampling: Sampling) -> list[Rollout]:
+        """A further turn of each reply, in order. What it returns is the turn alone.
+
+        The noise of a token is that of its place in the whole reply.
+        """
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import DataConfig
 from taut.models.tokens import check_messages, encode, render_chat, render_reply
+from taut.tasks.environments.host import EnvironmentHost
 from taut.tasks.sources import Row
 from taut.types import Prompt
 
@@ -33,10 +35,11 @@ def make_prompt(
     index: int = 0,
     as_chat: bool = False,
     columns: Mapping[str, Any] | None = None,
+    tools: Sequence[Any] | None = None,
 ) -> Prompt:
     """A text is taken as it is, or with `as_chat` as a user's message; messages go through the chat template.
 
-    The template gets the arguments that a column `chat_template_kwargs` holds, as in TRL.
+    The template gets the arguments that a column `chat_template_kwargs` holds, as in TRL, and the `tools`.
 
     Raises ValueError naming the row where the value is neither, or the tokenizer cannot write it.
     """
@@ -45,27 +48,41 @@ def make_prompt(
     messages = check_messages(
         [{"role": "user", "content": value}] if isinstance(value, str) else value, f"{where}: the prompt"
     )
-    text = render_chat(tokenizer, messages, where, _template_arguments(columns or {}))
+    text = render_chat(tokenizer, messages, where, template_arguments(columns or {}, tools))
     return Prompt(index, text, encode(tokenizer, text, where), columns or {}, tuple(messages))
 
 
-def _template_arguments(columns: Mapping[str, Any]) -> Mapping[str, Any]:
-    return columns.get("chat_template_kwargs") or {}
+def template_arguments(columns: Mapping[str, Any], tools: Sequence[Any] | None = None) -> Mapping[str, Any]:
+    own = columns.get("chat_template_kwargs") or {}
+    return own if tools is None else {"tools": list(tools), **own}
 
 
 def make_prompts(
-    rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase, data: DataConfig, path: str, first_index: int = 0
+    rows: Sequence[Row],
+    tokenizer: PreTrainedTokenizerBase,
+    data: DataConfig,
+    path: str,
+    first_index: int = 0,
+    environment: EnvironmentHost | None = None,
 ) -> list[Prompt]:
     """Prompts in the order of the rows, their indices from `first_index`; other columns are kept for the reward.
+
+    An environment makes the prompts of the whole rows.
 
     Fewer than the rows only where some are longer than `data.max_prompt_tokens` and `data.long_prompts` is `skip`.
     Raises ValueError naming the row where a prompt is missing, is neither text nor messages, or is too long.
     """
-    prompts = []
-    for number, value in enumerate(column_of(rows, data.prompt_column, path), 1):
+    prompts, tools = [], None
+    if environment is None:
+        values = column_of(rows, data.prompt_column, path)
+    else:
+        values, tools = environment.openings(rows, path), environment.tools
+    for number, (row, value) in enumerate(zip(rows, values, strict=True), 1):
         where = f"{path}, row {number}"
-        columns = {key: other for key, other in rows[number - 1].items() if key != data.prompt_column}
-        prompt = make_prompt(tokenizer, value, where, first_index + number - 1, data.as_chat, columns)
+        columns = {key: other for key, other in row.items() if key != data.prompt_column}
+        prompt = make_prompt(tokenizer, value, where, first_index + number - 1, data.as_chat, columns, tools)
+        if environment is not None:
+            prompt = replace(prompt, row=row)
         if fits(prompt.ids, data, where):
             prompts.append(prompt)
     return prompts
@@ -98,7 +115,7 @@ def completion_ids(
         raise ValueError(
             f"{where}: the completion is a conversation and the prompt is text: make both the same"
         )
-    text = render_reply(tokenizer, prompt.messages, reply, where, _template_arguments(prompt.columns))
+    text = render_reply(tokenizer, prompt.messages, reply, where, template_arguments(prompt.columns))
     ids = tokenizer.encode(text, add_special_tokens=False)
     # Templates write a line break or more behind the end of the turn, which a sampler never gets to.
     return (*ids[: len(ids) - ids[::-1].index(end)],) if end in ids else (*ids, end)

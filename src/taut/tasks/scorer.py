@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
+from taut.config.reward import ENVIRONMENT
 from taut.types import Prompt, Rollout, Score
 
 Result = TypeVar("Result")
@@ -90,9 +91,8 @@ def _refuse_failure_of_all(scores: Sequence[Score]) -> None:
     failures = [(name, why) for score in scores for name, why in score.failures.items()]
     if failures and not any(score.scored for score in scores):
         name, why = failures[0]
-        raise ValueError(
-            f"reward function {name} {why}, and so none of the {len(scores)} replies has a reward"
-        )
+        what = "the environment" if name == ENVIRONMENT else f"reward function {name}"
+        raise ValueError(f"{what} {why}, and so none of the {len(scores)} replies has a reward")
 
 
 def in_parallel(work: Sequence[Callable[[], Result]]) -> list[Result]:

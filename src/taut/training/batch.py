@@ -14,12 +14,16 @@ from taut.types import Batch, Rollout, Rows, Score
 
 
 def collate(rollouts: Sequence[Rollout], scores: Sequence[Score]) -> Batch:
-    """Lays the replies out right-padded, on the CPU. Every token of a reply with a reward is trained on."""
+    """Lays the replies out right-padded, on the CPU. Every sampled token of a reply with a reward is trained on."""
     lengths = torch.tensor([len(rollout.ids) for rollout in rollouts])
     reply_ids = pad_ids([rollout.ids for rollout in rollouts], "cpu")
     real = torch.arange(reply_ids.shape[1]) < lengths[:, None]
     behavior = torch.zeros(reply_ids.shape)
     behavior[real] = torch.cat([torch.as_tensor(rollout.behavior_logprobs) for rollout in rollouts])
+    sampled = real.clone()
+    for row, rollout in zip(sampled, rollouts, strict=True):
+        if rollout.sampled is not None:
+            row[: len(rollout.ids)] = torch.as_tensor(rollout.sampled)
     numbers: dict[int, int] = {}
     groups = [numbers.setdefault(rollout.prompt.index, len(numbers)) for rollout in rollouts]
     return Batch(
@@ -27,7 +31,8 @@ def collate(rollouts: Sequence[Rollout], scores: Sequence[Score]) -> Batch:
         scores=scores,
         reply_ids=reply_ids,
         reply_lengths=lengths,
-        response_mask=real & torch.tensor([score.scored for score in scores])[:, None],
+        sampled=sampled,
+        response_mask=sampled & torch.tensor([score.scored for score in scores])[:, None],
         behavior_logprobs=behavior,
         rewards=torch.tensor([score.reward for score in scores]),
         groups=torch.tensor(groups),
@@ -43,7 +48,8 @@ def sequence_lengths(batch: Batch) -> list[int]:
 def sequences_of(batch: Batch, rows: Rows, device: str) -> Sequences:
     """What the model is fed for these rows, padded to the longest of them alone."""
     chosen = [batch.rollouts[row] for row in rows]
-    return pad_sequences([r.prompt.ids for r in chosen], [r.ids for r in chosen], device)
+    sampled = batch.sampled[rows, : max(len(r.ids) for r in chosen)].to(device)
+    return pad_sequences([r.prompt.ids for r in chosen], [r.ids for r in chosen], device, sampled)
 
 
 def pad_width(x: Tensor, width: int) -> Tensor:

@@ -35,9 +35,9 @@ def step_metrics(batch: Batch, trace: Trace, config: Config) -> Metrics:
 
 
 def time_metrics(watch: Stopwatch, batch: Batch) -> Metrics:
-    """Seconds of each phase, and reply tokens over all of them."""
+    """Seconds of each phase, and sampled tokens over all of them."""
     times = {f"time/{phase}": seconds for phase, seconds in watch.seconds.items()}
-    return {**times, "time/step": watch.total, "rate/tokens": int(batch.reply_lengths.sum()) / watch.total}
+    return {**times, "time/step": watch.total, "rate/tokens": int(batch.sampled.sum()) / watch.total}
 
 
 def _reply_metrics(batch: Batch) -> _Found:
@@ -50,10 +50,19 @@ def _reply_metrics(batch: Batch) -> _Found:
         "reward/std": None if variance is None else variance**0.5,
         "reward/shaped": masked_mean(batch.rewards, scored) if shaped else None,
         **_term_metrics(batch.scores),
-        "reply/length": batch.reply_lengths.double().mean().item(),
+        "reply/length": batch.sampled.sum(1).double().mean().item(),
         "reply/truncated": batch.truncated.double().mean().item(),
         "reply/excluded": float((~scored).sum()),
+        **_episode_metrics(batch),
     }
+
+
+def _episode_metrics(batch: Batch) -> _Found:
+    episodes = [rollout.episode for rollout in batch.rollouts if rollout.episode is not None]
+    if not episodes:
+        return {}
+    observed = 1 - int(batch.sampled.sum()) / int(batch.reply_lengths.sum())
+    return {"reply/turns": _mean(episode.turns for episode in episodes), "reply/observed": observed}
 
 
 def _term_metrics(scores: Sequence[Score]) -> _Found:

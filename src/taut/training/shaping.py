@@ -45,8 +45,8 @@ class RewardShaper:
 
     def __init__(self, config: Config) -> None:
         self.scoring = config.scoring
-        self.max_new_tokens = config.sampling.max_new_tokens
-        self.overlong_buffer = config.algorithm.overlong_share * self.max_new_tokens
+        self.longest_reply = config.longest_reply
+        self.overlong_buffer = config.algorithm.overlong_share * self.longest_reply
         self.moments = RunningMoments()
 
     def __call__(self, batch: Batch) -> Batch:
@@ -61,15 +61,14 @@ class RewardShaper:
             torch.full_like(rewards, self.scoring.missing_eos_penalty), batch.truncated
         )
         if self.overlong_buffer:
-            rewards = rewards + overlong_penalty(
-                batch.reply_lengths, self.max_new_tokens, self.overlong_buffer
-            )
+            lengths = batch.sampled.sum(1)
+            rewards = rewards + overlong_penalty(lengths, self.longest_reply, self.overlong_buffer)
         return replace(batch, rewards=rewards)
 
 
-def overlong_penalty(lengths: Tensor, max_new_tokens: int, buffer: float) -> Tensor:
+def overlong_penalty(lengths: Tensor, longest: int, buffer: float) -> Tensor:
     """DAPO's soft overlong punishment (2503.14476, eq. 13), [B] from lengths [B].
 
-    0 up to `max_new_tokens - buffer` tokens, falling in a line to -1 at `max_new_tokens`.
+    0 up to `longest - buffer` tokens, falling in a line to -1 at `longest`.
     """
-    return -((lengths - (max_new_tokens - buffer)) / buffer).clamp(0, 1)
+    return -((lengths - (longest - buffer)) / buffer).clamp(0, 1)

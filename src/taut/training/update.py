@@ -32,7 +32,7 @@ def policy_gradient(
     torch records no gradient, none is added: this is then a look at the loss.
     """
     algorithm, mask = config.algorithm, batch.response_mask[rows]
-    count = denominator(mask, algorithm.loss_normalization, config.sampling.max_new_tokens)
+    count = denominator(mask, algorithm.loss_normalization, config.longest_reply)
     if count == 0:
         return None
     step = _accumulate(policy, batch, rows, trace, config, schedule.kl_coefficient, count)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from taut.tasks.rewards.contract import Call, RefusedError, call_function, check_signature
-from taut.tasks.rewards.load import load_reward_function
+from taut.tasks.process.load import load_reference
+from taut.tasks.process.worker import RefusedError
+from taut.tasks.rewards.contract import Call, call_function, check_signature
 
 TWO = Call(
     prompts=["prompt 0", "prompt 1"],
@@ -255,14 +256,14 @@ def rewards_file(tmp_path, monkeypatch):
 
 
 def test_a_function_is_loaded_from_a_file(rewards_file):
-    assert rewards(load_reward_function(f"{rewards_file}:score")) == [2.0, 2.0]
+    assert rewards(load_reference(f"{rewards_file}:score", "reward function")) == [2.0, 2.0]
     import math as untouched
 
     assert untouched is math
 
 
 def test_a_function_is_loaded_from_a_module():
-    assert load_reward_function("statistics:fmean") is __import__("statistics").fmean
+    assert load_reference("statistics:fmean", "reward function") is __import__("statistics").fmean
 
 
 @pytest.mark.parametrize(
@@ -270,17 +271,17 @@ def test_a_function_is_loaded_from_a_module():
     [
         ("nowhere.py:score", r"there is no file nowhere\.py"),
         ("no_such_module:score", "No module named 'no_such_module'"),
-        ("FILE:scor", r"has no function scor; it has .*score"),
-        ("FILE:scale", r"has no function scale; it has .*score"),
+        ("FILE:scor", r"has no scor; it has .*score"),
+        ("FILE:scale", r"has no scale; it has .*score"),
     ],
 )
 def test_what_cannot_be_loaded_is_named(rewards_file, reference, message):
     with pytest.raises(RefusedError, match=message):
-        load_reward_function(reference.replace("FILE", rewards_file))
+        load_reference(reference.replace("FILE", rewards_file), "reward function")
 
 
 def test_what_a_file_raises_is_reported(tmp_path):
     path = tmp_path / "broken.py"
     path.write_text("1 / 0")
     with pytest.raises(RefusedError, match=r"importing .*broken\.py raised ZeroDivisionError"):
-        load_reward_function(f"{path}:score")
+        load_reference(f"{path}:score", "reward function")

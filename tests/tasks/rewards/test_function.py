@@ -138,7 +138,7 @@ def test_on_failure_retry_tries_a_failed_reply_once_more(scorer):
 def test_it_is_loaded_and_checked_before_any_reply_exists(scorer, tmp_path):
     prompts = [reply.prompt for reply in replies("a")]
     scorer("behave").check(prompts)
-    with pytest.raises(ValueError, match=r"has no function nothing; it has .*behave"):
+    with pytest.raises(ValueError, match=r"has no nothing; it has .*behave"):
         scorer("nothing").check(prompts)
     path = tmp_path / "exits.py"
     path.write_text("import sys; sys.exit('bye')")
@@ -181,7 +181,7 @@ def test_what_it_prints_stays_out_of_the_runs_output(scorer, capfd):
 
 
 def test_waiting_is_told_with_the_seconds(scorer, monkeypatch):
-    monkeypatch.setattr("taut.tasks.rewards.function.PATIENCE", 0.0)
+    monkeypatch.setattr("taut.tasks.process.worker.PATIENCE", 0.0)
     hanging, heard = scorer("behave", timeout=1.5, isolate=False), []
     hanging.on_wait = heard.append
     assert "gave no answer" in hanging.score(replies("hang"))[0].failures["behave"]

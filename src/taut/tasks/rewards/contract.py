@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from taut.types import Score
+from taut.tasks.process.worker import RefusedError
+from taut.types import Message, Score
 
 RewardFunction = Callable[..., Any]
 
@@ -28,10 +29,6 @@ FROM_THE_RUN = ("prompts", "completions", "completion_ids", "trainer_state", "lo
 LARGEST = (2 - 2**-23) * 2.0**127
 """Rewards are held as float32: a larger one would be infinite in the batch."""
 VERL = ("data_source", "solution_str", "ground_truth", "extra_info")
-
-
-class RefusedError(ValueError):
-    """The function cannot be called, or what it returned cannot be used: a mistake in it, not in a reply."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,8 @@ class Call:
     columns: Mapping[str, Sequence[Any]]
     step: int = 0
     max_steps: int = 0
+    turns: Sequence[Sequence[Message] | None] = ()
+    """Of replies of several turns to a conversation, their messages; empty where there are none such."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -59,7 +58,16 @@ class Call:
             columns,
             self.step,
             self.max_steps,
+            self.turns[part],
         )
+
+    def completions(self) -> list[Any]:
+        """As TRL has them: text or, where the prompt is a conversation, the messages that follow it."""
+        turns = self.turns or [None] * len(self)
+        return [
+            text if isinstance(prompt, str) else list(own or [{"role": "assistant", "content": text}])
+            for prompt, text, own in zip(self.prompts, self.texts, turns, strict=True)
+        ]
 
 
 @dataclass
@@ -127,7 +135,7 @@ def call_function(function: RewardFunction, name: str, call: Call, runner: async
     state = SimpleNamespace(global_step=call.step, max_steps=call.max_steps)
     given = {
         "prompts": call.prompts,
-        "completions": [_as_completion(*pair) for pair in zip(call.prompts, call.texts, strict=True)],
+        "completions": call.completions(),
         "completion_ids": call.completion_ids,
         **call.columns,
         "trainer_state": state,
@@ -220,11 +228,6 @@ def _await(returned: Any, runner: asyncio.Runner) -> Any:
 
 async def _whatever(awaitable: Any) -> Any:
     return await awaitable
-
-
-def _as_completion(prompt: Any, text: str) -> Any:
-    """TRL hands the reply to a conversation over as a conversation, too."""
-    return text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
 
 
 def _plain(value: Any) -> Any:

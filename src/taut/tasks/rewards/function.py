@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from taut.tasks.process.worker import FailedError, LostError, OnWait, Worker
 from taut.tasks.rewards.contract import Call
-from taut.tasks.rewards.worker import FailedError, LostError, OnWait, Worker
 from taut.tasks.scorer import in_parallel
 from taut.types import Prompt, Rollout, Score
 
 OnFailure = Literal["exclude", "retry", "stop"]
-PATIENCE = 2.0
-"""Seconds after which a wait is worth telling."""
 LOST_IN_A_ROW = 3
 """So many replies one after the other that cost the process, and the fault is not in the replies."""
 
@@ -49,7 +47,7 @@ class FunctionScorer:
         self.care = care
         self.max_steps = max_steps
         self.on_wait = on_wait
-        self._workers = [Worker(name, source) for _ in range(care.workers)]
+        self._workers = [Worker("taut.tasks.rewards.serve", name, source) for _ in range(care.workers)]
 
     def check(self, prompts: Sequence[Prompt]) -> None:
         """Raises ValueError where the function does not load, or asks for what it is not given."""
@@ -121,19 +119,7 @@ class FunctionScorer:
         return Score(math.nan, failures={self.name: str(failure)})
 
     def _ask(self, worker: Worker, request: tuple[str, object]) -> list[Score]:
-        told = False
-
-        def tell(waited: float) -> None:
-            nonlocal told
-            if waited >= PATIENCE:
-                told = True
-                self.on_wait(min(waited, self.care.timeout))
-
-        try:
-            return worker.ask(request, self.care.timeout, tell)
-        finally:
-            if told:
-                self.on_wait(self.care.timeout)  # the wait is over
+        return worker.ask(request, self.care.timeout, self.on_wait)
 
 
 def _call_of(rollouts: Sequence[Rollout], step: int, max_steps: int) -> Call:
@@ -145,6 +131,7 @@ def _call_of(rollouts: Sequence[Rollout], step: int, max_steps: int) -> Call:
         columns={name: [p.columns.get(name) for p in prompts] for name in _column_names(prompts)},
         step=step,
         max_steps=max_steps,
+        turns=[rollout.episode.messages if rollout.episode else None for rollout in rollouts],
     )
 
 

@@ -63,9 +63,11 @@ class ModelScorer:
     def _ids(self, rollout: Rollout) -> list[int]:
         if self._same_ids:
             return [*rollout.prompt.ids, *rollout.ids]
-        prompt = rollout.prompt
+        prompt, text = rollout.prompt, rollout.text
         value = prompt.text if prompt.messages is None else list(prompt.messages)
+        if rollout.episode is not None and rollout.episode.messages is not None:
+            value, text = [*value, *rollout.episode.messages], ""  # its own template writes the turns
         ids = make_prompt(self._tokenizer, value, f"prompt {prompt.index} for reward model {self.path}").ids
         end = self._tokenizer.eos_token_id
         ended = [end] if end is not None and not rollout.truncated else []
-        return [*ids, *self._tokenizer.encode(rollout.text, add_special_tokens=False), *ended]
+        return [*ids, *self._tokenizer.encode(text, add_special_tokens=False), *ended]

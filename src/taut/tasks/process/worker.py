@@ -1,4 +1,4 @@
-"""A process of its own for a reward function, which may hang, die or keep state there."""
+"""The run's end of such a process."""
 
 from __future__ import annotations
 
@@ -12,35 +12,59 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from taut.tasks.rewards.contract import RefusedError
-
 OnWait = Callable[[float], None]
 """Hears every second how long an answer has been waited for."""
+PATIENCE = 2.0
+"""Seconds after which a wait is worth telling."""
+
+
+class RefusedError(ValueError):
+    """The code cannot be called, or what it returned cannot be used: a mistake in it, not in a reply."""
 
 
 class FailedError(Exception):
-    """The function raised, hung or died: the fault may lie in one reply."""
+    """The code raised, hung or died: the fault may lie in one reply."""
 
 
 class LostError(FailedError):
-    """It hung or died, and its process, with what the function kept there, is gone."""
+    """It hung or died, and its process, with what was kept there, is gone."""
 
 
 class Worker:
     """Starts when it is first asked and again after it was lost; ends with the object, or the run."""
 
-    def __init__(self, name: str, source: str | bytes) -> None:
-        """`source` is a reference such as `file.py:function`, or the function pickled by cloudpickle."""
+    def __init__(self, server: str, name: str, source: str | bytes) -> None:
+        """`server` is the module that runs there.
+
+        `source` is a reference such as `file.py:name`, or what it would name, pickled by cloudpickle.
+        """
         self.name = name
+        self._server = server
         self._source = source
         self._connection: Connection | None = None
         self._end: Callable[[], None] = lambda: None
 
     def ask(self, request: tuple[str, Any], timeout: float, on_wait: OnWait) -> Any:
-        """The answer, where it comes within `timeout` seconds; loading the function is not part of them.
+        """The answer, where it comes within `timeout` seconds; loading the code is not part of them.
 
-        Raises RefusedError where the function itself is at fault, else FailedError or LostError.
+        `on_wait` hears of every second of a long wait, and of `timeout` once it is over.
+        Raises RefusedError where the code itself is at fault, else FailedError or LostError.
         """
+        told = False
+
+        def tell(waited: float) -> None:
+            nonlocal told
+            if waited >= PATIENCE:
+                told = True
+                on_wait(min(waited, timeout))
+
+        try:
+            return self._ask(request, timeout, tell)
+        finally:
+            if told:
+                on_wait(timeout)
+
+    def _ask(self, request: tuple[str, Any], timeout: float, on_wait: OnWait) -> Any:
         try:
             if self._connection is None:
                 self._connection = self._start()
@@ -77,7 +101,7 @@ class Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "taut.tasks.rewards.serve", str(theirs.fileno())],
+                [sys.executable, "-m", self._server, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what it prints must not mix with the run's own output

@@ -1,4 +1,4 @@
-"""A reward function by its reference, `file.py:function` or `module:function`."""
+"""What a user brings, by its reference: `file.py:name` or `module:name`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from taut.tasks.rewards.contract import RefusedError, RewardFunction
+from taut.tasks.process.worker import RefusedError
 
 
-def load_reward_function(reference: str) -> RewardFunction:
-    """Raises RefusedError naming what is missing: the file, the function, or an import inside it."""
+def load_reference(reference: str, kind: str) -> Any:
+    """A function or class; `kind` is what it is to be, for messages.
+
+    Raises RefusedError naming what is missing: the file, the name in it, or an import inside it.
+    """
     place, _, name = reference.rpartition(":")
     try:
         module = _load_file(place) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:  # the user's own module runs here
         line = line_in(os.path.abspath(place), error)
         raise RefusedError(
-            f"reward {reference}: importing {place} raised {type(error).__name__}: {error}{line}"
+            f"{kind} {reference}: importing {place} raised {type(error).__name__}: {error}{line}"
         ) from error
-    function = getattr(module, name, None)
-    if not callable(function):
+    found = getattr(module, name, None)
+    if not callable(found):
         there = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
-        raise RefusedError(
-            f"reward {reference}: {place} has no function {name}; it has {', '.join(there) or 'none'}"
-        )
-    return function
+        raise RefusedError(f"{kind} {reference}: {place} has no {name}; it has {', '.join(there) or 'none'}")
+    return found
 
 
 def line_in(file: str, error: BaseException) -> str:
@@ -41,7 +43,7 @@ def line_in(file: str, error: BaseException) -> str:
 def _load_file(path: str) -> ModuleType:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    name = f"taut_reward_{Path(path).stem}"  # a reward file may well be called math.py
+    name = f"taut_loaded_{Path(path).stem}"  # a reward file may well be called math.py
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
