@@ -29,6 +29,7 @@ class Scripted:
     def __init__(self, *answers, openings=None):
         self.answers, self.openings = answers, openings
         self.turns, self.seen, self.ended = {}, {}, []
+        self.were_cut, self.for_cut = {}, Turn(None, 0.0)
 
     def reset(self, rows):
         self.turns |= dict.fromkeys(numbers := range(len(self.turns), len(self.turns) + len(rows)), 0)
@@ -44,6 +45,10 @@ class Scripted:
             found.append(self.answers[self.turns[number]])
             self.turns[number] += 1
         return found
+
+    def cut(self, replies):
+        self.were_cut |= replies
+        return [self.for_cut] * len(replies)
 
     def end(self, numbers):
         self.ended += numbers
@@ -232,6 +237,24 @@ def test_a_turn_that_is_cut_ends_the_episode_and_the_environment_never_sees_it(p
     many = replace(SAMPLING, replies_per_prompt=40)
     rollouts = [r for r in sampler.generate(plain_prompts[:1], many) if r.episode.turns == 2]
     assert any(r.truncated and len(r.ids) == 8 for r in rollouts)
+
+
+def test_an_episode_that_a_limit_ends_is_asked_once_for_what_that_pays(policy, plain_prompts):
+    host = Scripted(*[Turn("+1", 0.5)] * 9)
+    host.for_cut = Turn(None, 3.0)
+    rollouts = plain(policy, host, Limits(2), end_ids=range(13)).generate(plain_prompts[:1], SAMPLING)
+    assert host.were_cut == {0: None, 1: None, 2: None}  # their last turns were whole
+    assert [rollout.episode.reward for rollout in rollouts] == [2 * 0.5 + 3.0] * 3
+
+    host = Scripted()
+    host.for_cut = Failure("raised IndexError: none")
+    rollouts = plain(policy, host, end_ids=()).generate(plain_prompts[:1], SAMPLING)
+    assert host.were_cut == {number: rollout.text for number, rollout in enumerate(rollouts)}
+    assert {rollout.episode.failure for rollout in rollouts} == {"raised IndexError: none"}
+
+    host = Scripted(Turn(None, 1.0))
+    plain(policy, host, end_ids=range(13)).generate(plain_prompts[:1], SAMPLING)
+    assert host.were_cut == {}
 
 
 def test_failures_keep_the_reply_and_say_why(policy, plain_prompts):

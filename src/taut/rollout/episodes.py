@@ -64,7 +64,11 @@ class EpisodeSampler:
             answers = self.host.step({reply.number: reply.turn for reply in asked})
             for reply, answer in zip(asked, answers, strict=True):
                 self._take(reply, answer)
-            self._close([reply for reply in going_on if not reply.room])
+            over = [reply for reply in going_on if not reply.room]
+            self._cut(
+                [reply for reply in over if reply.finish_reason == "length" and not reply.failure], asked
+            )
+            self._close(over)
             going_on = [reply for reply in going_on if reply.room]
             turns = [reply.unfinished(sampling.max_new_tokens) for reply in going_on]
             for reply, turn in zip(going_on, self.sampler.resume(turns, sampling), strict=True):
@@ -84,6 +88,12 @@ class EpisodeSampler:
                 reply.failure = "gave a row another opening than the first time"
         self._close([reply for reply in replies if reply.failure])
         return [reply for reply in replies if not reply.failure]
+
+    def _cut(self, replies: Sequence[_Reply], asked: Sequence[_Reply]) -> None:
+        whole = {reply.number for reply in asked}
+        answers = self.host.cut({r.number: None if r.number in whole else r.turn for r in replies})
+        for reply, answer in zip(replies, answers, strict=True):
+            self._take(reply, answer)
 
     def _close(self, replies: Sequence[_Reply]) -> None:
         logged = self.host.end([reply.number for reply in replies])

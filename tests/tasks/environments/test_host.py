@@ -37,6 +37,8 @@ class Counter:
     @property
     def logged(self):
         return {"turns": len(self.said)}
+    def cut(self, reply):
+        return float(reply or 0.5)
     def close(self):
         self.closed.append(self.row)
         raise RuntimeError("whatever it raises")
@@ -96,6 +98,16 @@ def test_episodes_keep_their_state_apart_and_pay_turn_by_turn(make_host):
     assert host.end([b, a]) == [{"turns": 1.0}, {"turns": 2.0}]
     (ended,) = host.step({a: "x"})
     assert isinstance(ended, Failure)
+
+
+def test_an_environment_may_pay_for_an_episode_that_was_cut(make_host):
+    host = make_host("Counter")
+    numbers, _ = host.reset(["a", "b", "c"])
+    whole, cut, odd = host.cut(dict(zip(numbers, (None, "2", "odd"), strict=True)))
+    assert (whole, cut) == (Turn(None, 0.5), Turn(None, 2.0))
+    assert odd.why.startswith("raised ValueError")
+    waiter = make_host("Waiter")
+    assert waiter.cut(dict.fromkeys(waiter.reset(["a"])[0])) == [Turn(None, 0.0)]
 
 
 def test_an_episode_that_ended_is_closed_whatever_close_raises(make_host):

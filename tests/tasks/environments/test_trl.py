@@ -189,6 +189,16 @@ def test_an_environment_may_pay_itself():
     assert play(beside, call("guess", guess=7), "7")[1] == (None, 1.5)
 
 
+def test_an_episode_that_was_cut_is_scored_as_it_stands():
+    def length(completions: list[Any], **kwargs: Any) -> list[float]:
+        return [len(completions[0][-1]["content"])]
+
+    whole, in_a_turn = opened({reward_func: 1.0, length: 10.0}), opened({reward_func: 1.0, length: 10.0})
+    play(whole, call("guess", guess=3))
+    assert whole.cut(None) == -0.25 + 10.0 * len("Wrong.")
+    assert in_a_turn.cut(call("guess", guess=7)[:9]) == 0.0 + 10.0 * 9
+
+
 def test_none_is_left_out_of_the_sum_and_nan_where_nothing_is_left():
     def silent(**kwargs: Any) -> list[None]:
         return [None]

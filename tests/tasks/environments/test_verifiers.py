@@ -117,7 +117,10 @@ def test_the_environments_own_limit_ends_the_episode_with_its_score():
 def test_an_episode_that_was_cut_is_scored_as_far_as_it_went():
     episode = Episode(guessing)
     episode.step("3")
-    assert episode.run(episode.environment.cut()) == pytest.approx(-0.1)
+    assert episode.run(episode.environment.cut(None)) == pytest.approx(-0.1)
+    episode = Episode(guessing)
+    episode.step("3")
+    assert episode.run(episode.environment.cut("7")) == pytest.approx(1.0 - 0.2)
 
 
 def test_closing_ends_the_rollout_and_cleans_up():

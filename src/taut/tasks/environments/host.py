@@ -83,6 +83,10 @@ class EnvironmentHost:
         """The answers to a turn of each of these episodes, in order."""
         return self._each("step", replies, lambda answer: Turn(*answer))
 
+    def cut(self, replies: Mapping[int, str | None]) -> list[Turn | Failure]:
+        """What these episodes are paid where a limit ended them, by the turn that was cut, if one was."""
+        return self._each("cut", replies, lambda answer: Turn(*answer))
+
     def end(self, numbers: Sequence[int]) -> list[dict[str, float]]:
         """Closes episodes; returns what each logged, nothing where that or closing it failed."""
         logged: dict[int, dict[str, float]] = {}

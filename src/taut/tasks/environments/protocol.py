@@ -17,11 +17,13 @@ Text in a conversation stands for a message of the user's.
 class Environment(Protocol):
     """One episode: an object is made for each reply and lives until its episode ends.
 
-    Both methods may be `async`. Three attributes are optional:
+    Both methods may be `async`. Four attributes are optional:
 
     - `tools`: JSON schemas as chat templates take them, `[{"type": "function", "function": {...}}]`; every prompt
       is rendered with those of a fresh object.
     - `logged`: {name: number}, read when the episode ends and averaged over replies as `reward/environment/NAME`.
+    - `cut(reply)`: the reward of an episode that a limit ended, on top of that of its turns. `reply` is the text of a
+      turn that was cut, None where it was whole. It may be `async`, too.
     - `close()`: called when the episode is over, however it ended.
     """
 

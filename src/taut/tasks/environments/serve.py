@@ -12,6 +12,7 @@ from taut.tasks.environments.protocol import Environment, EnvironmentFactory, Me
 from taut.tasks.process.serve import Outcome, file_of, outcome_of, run, what_it_raised
 from taut.tasks.process.worker import RefusedError
 
+LOST = "ended with its process, which another episode had blocked or killed"
 Item = tuple[int, Any]
 """An episode's number, and what it is given."""
 
@@ -35,8 +36,12 @@ class Episodes:
         if kind == "end":
             return [self._end(name, number) for number in content]
         items, timeout = content
-        work = partial(self._reset, factory, name) if kind == "reset" else partial(self._step, name)
-        return _settle(work, items, timeout, runner, file_of(factory))
+        works: dict[str, Callable[..., Any]] = {
+            "reset": partial(self._reset, factory),
+            "step": self._step,
+            "cut": self._cut,
+        }
+        return _settle(partial(works[kind], name), items, timeout, runner, file_of(factory))
 
     def _reset(self, factory: EnvironmentFactory, name: str, number: int, row: Mapping[str, Any]) -> Any:
         self._open[number] = factory()
@@ -44,8 +49,14 @@ class Episodes:
 
     def _step(self, name: str, number: int, reply: str) -> Any:
         if number not in self._open:
-            return _Failed("ended with its process, which another episode had blocked or killed")
+            return _Failed(LOST)
         return _then(self._open[number].step(reply), partial(_turn, name))
+
+    def _cut(self, name: str, number: int, reply: str | None) -> Any:
+        if number not in self._open:
+            return _Failed(LOST)
+        cut = getattr(self._open[number], "cut", lambda reply: 0.0)
+        return _then(cut(reply), lambda reward: _turn(name, (None, reward)))
 
     def _end(self, name: str, number: int) -> Outcome:
         """What the episode logged; nothing where its process was lost."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, partial, update_wrapper
 from typing import Any
 
 from transformers.utils import get_json_schema
@@ -42,7 +42,7 @@ def from_trl(
                 f"reward function {_name(function)} asks for {' and '.join(asked)}, unknown to an environment: "
                 "let it do without, or name it in the run's reward instead"
             )
-    return partial(TRLEnvironment, factory, dict(weights), tuple(tools))
+    return update_wrapper(partial(TRLEnvironment, factory, dict(weights), tuple(tools)), factory)
 
 
 class TRLEnvironment:
@@ -99,6 +99,12 @@ class TRLEnvironment:
         self._completion += [turn, *results]
         self.logged["tool_calls"] += len(results)
         return (results, 0.0) if results else (None, self._score())
+
+    def cut(self, reply: str | None) -> float:
+        """An episode that a limit ended is scored like any other, as in TRL; a turn that was cut calls no tool."""
+        if reply is not None:
+            self._completion.append({"role": "assistant", "content": reply})
+        return self._score()
 
     def _call(self, name: str, arguments: Any) -> Message:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, partial, update_wrapper
 from typing import Any
 
 from taut.tasks.environments.tool_calls import parse_turn
@@ -30,7 +30,7 @@ def from_verifiers(load: Callable[[], Environment]) -> Callable[[], VerifiersEnv
     It is loaded once in each process. Its rubric's score is the reward at the end of the episode, its metrics are
     logged. The rows are its dataset's: `load().get_dataset().save_to_disk(folder)` makes `data.path` of them.
     """
-    return partial(_episode, load)
+    return update_wrapper(partial(_episode, load), load)
 
 
 def _episode(load: Callable[[], Environment]) -> VerifiersEnvironment:
@@ -114,10 +114,13 @@ class VerifiersEnvironment:
         self._known = conversation
         return told, 0.0
 
-    async def cut(self) -> float:
-        """The reward of an episode for which there is no room, which verifiers scores as far as it went."""
+    async def cut(self, reply: str | None) -> float:
+        """The rubric's score of an episode that a limit ended; the rollout hears that there is no room to go on."""
+        if reply is not None:
+            self._policy.answers.put_nowait(_response(reply, self.tools, cut=True))
         self._policy.answers.put_nowait(OverlongPromptError())
-        await self._asked()
+        assert self._rollout is not None
+        await self._rollout
         return self._reward()
 
     def close(self) -> None:
@@ -144,7 +147,7 @@ class VerifiersEnvironment:
         return float(output["reward"])
 
 
-def _response(reply: str, tools: Sequence[dict[str, Any]]) -> Response:
+def _response(reply: str, tools: Sequence[dict[str, Any]], cut: bool = False) -> Response:
     """The turn as an OpenAI-compatible server would have parsed it: where a call is malformed, all is text."""
     try:
         turn = parse_turn(reply, tools) if tools else {"content": reply}
@@ -162,8 +165,8 @@ def _response(reply: str, tools: Sequence[dict[str, Any]]) -> Response:
         content=turn["content"],
         reasoning_content=turn.get("reasoning_content"),
         tool_calls=calls or None,
-        finish_reason="tool_calls" if calls else "stop",
-        is_truncated=False,
+        finish_reason="length" if cut else "tool_calls" if calls else "stop",
+        is_truncated=cut,
     )
     return Response(id="", created=0, model="policy", message=message)
 
