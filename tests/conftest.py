@@ -54,6 +54,14 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _trackio_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """trackio decides on its folder when it is imported, which the libraries beneath us may do at any time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRACKIO_DIR", str(tmp_path_factory.mktemp("trackio")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def make_model() -> Callable[..., Any]:
     """(family, seed, further config values) -> a model whose weights, biases and norms are all N(0, 0.3²)."""

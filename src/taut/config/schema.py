@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from taut.config.presets import WORLD, fill_in_run
-from taut.config.values import Count, NonNegative, Positive, PositiveInt, Section, Share, Text
+from taut.config.values import Count, NonNegative, Positive, PositiveInt, Section, Share, Text, Trackers
 
 AdvantageName = Literal[
     "gae", "batch-mean", "group-mean", "group-standardized", "leave-one-out", "global-normalized", "reward"
@@ -35,6 +35,8 @@ class RunConfig(Section):
     """CPU threads torch uses; when not given, torch's choice (1 in the world: its model is too small for more)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the models live; `auto` takes CUDA where there is one."""
+    trackers: Trackers = Field(default=[])
+    """Where metrics also go as they come, a list or a text with commas; see docs/trackers.md."""
 
 
 class ModelConfig(Section):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -14,6 +14,15 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 PositiveInt = Annotated[int, Field(ge=1)]
 Count = Annotated[int, Field(ge=0)]
+
+
+def _split_at_commas(value: Any) -> Any:
+    """ "a, b" as ["a", "b"]; what is no text stays."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+TrackerName = Literal["tensorboard", "wandb", "trackio"]
+Trackers = Annotated[list[TrackerName], BeforeValidator(_split_at_commas)]
 
 
 class Section(BaseModel):

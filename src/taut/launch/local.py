@@ -23,6 +23,7 @@ from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import OnWait, Reward, describe, make_scorer
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
+from taut.launch.trackers import need_trackers, tracking
 from taut.launch.watchdog import Watchdog
 from taut.models.adapter import check_adapter
 from taut.models.load import end_of_sequence_ids, shipped_sampling
@@ -108,6 +109,7 @@ def prepare(
     quiet_transformers()
     check_adapter(config.model, config.lora)
     check_critic(config)
+    need_trackers(config.run)
     tokenizer = tokenizer_for(config.model)
     host = make_host(config, on_wait, environment)
     prompts = load_prompts(config, tokenizer, host)
@@ -137,17 +139,19 @@ def run_loop(
     on_wait: OnWait,
     first_step: int = 0,
 ) -> None:
-    """The loop with what looks after it: interrupts, the watchdog, checkpoints, the standing checks."""
+    """The loop with what looks after it: trackers, interrupts, watchdog, checkpoints, standing checks."""
     config, parts = prepared.config, prepared.parts
     checkpoints = store.directory / CHECKPOINTS
-    with (
-        Interrupts() as interrupts,
-        Watchdog(on_wait, interrupts.stop_asked, first_step) as watchdog,
-        Keeper(config, parts, checkpoints, interrupts.stop_asked) as keeper,
-    ):
-        parts.on_phase = watchdog.phase
-        parts.inspector = StandingChecks(config, parts.learner, parts.sampler, store)
-        train_ppo(config, parts, store, [*observers, watchdog.observe, keeper], first_step)
+    with tracking(config, store) as trackers:
+        with (
+            Interrupts() as interrupts,
+            Watchdog(on_wait, interrupts.stop_asked, first_step) as watchdog,
+            Keeper(config, parts, checkpoints, interrupts.stop_asked) as keeper,
+        ):
+            parts.on_phase = watchdog.phase
+            parts.inspector = StandingChecks(config, parts.learner, parts.sampler, store)
+            train_ppo(config, parts, store, [*observers, *trackers, watchdog.observe, keeper], first_step)
+        store.finish("finished")  # before the trackers, which may wait for a network that is gone
 
 
 def retention_of(config: Config) -> RetentionPolicy:

@@ -14,6 +14,7 @@ from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
+from taut.launch.trackers import refuse_trackers
 from taut.models.adapter import check_adapter
 from taut.models.decoder import enable_recomputation
 from taut.models.policy import Policy
@@ -84,6 +85,7 @@ def _read(
 ) -> tuple[PreTrainedTokenizerBase, list[PreferencePair], list[PreferencePair]]:
     """The tokenizer, the pairs to train on, and those held out."""
     quiet_transformers()
+    refuse_trackers(config.run, "learning from preference pairs")
     data, seed = config.data, config.run.seed
     if data.path == WORLD:
         raise ValueError(

@@ -18,6 +18,7 @@ from taut.launch.models import policy_from, with_adapter
 from taut.launch.output import new_folder, save_whole
 from taut.launch.quiet import quiet_transformers
 from taut.launch.torch_setup import prepare_torch, torch_state_kept
+from taut.launch.trackers import refuse_trackers
 from taut.launch.world import careless_teacher, untrained_world_policy
 from taut.models.adapter import check_adapter
 from taut.models.save import save_policy
@@ -37,6 +38,7 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     """
     quiet_transformers()
     check_adapter(config.model, config.lora)
+    refuse_trackers(config.run, "taut sft")
     output = new_folder(config.sft.output, "sft.output")
     for key in ("eval_path", "held_out", "weights"):
         if getattr(config.data, key) is not None:

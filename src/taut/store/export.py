@@ -11,6 +11,7 @@ from taut.store.batch import StoredBatch, token_rows
 from taut.store.codec import to_json
 from taut.store.record import ReplyRecord
 from taut.store.run import Run
+from taut.trackers.tensorboard import EventFile, need_tensorboard
 
 ExportFormat = Literal["jsonl", "parquet", "tensorboard"]
 Rows = list[dict[str, Any]]
@@ -66,19 +67,11 @@ def _export_parquet(run: Run, directory: Path) -> None:
 
 
 def _export_tensorboard(run: Run, directory: Path) -> None:
-    try:
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    except ImportError:
-        raise ImportError("TensorBoard files need tensorboard: pip install 'taut[tensorboard]'") from None
-    directory.mkdir(parents=True)
-    writer = EventFileWriter(str(directory))
+    need_tensorboard("--format tensorboard needs it")
+    file = EventFile(directory)
     for row in run.scalars():
-        step = row.pop("step")
-        values = [Summary.Value(tag=name, simple_value=value) for name, value in row.items()]
-        writer.add_event(Event(step=step, wall_time=run.created, summary=Summary(value=values)))
-    writer.close()
+        file.add_scalars(row.pop("step"), row, run.created)
+    file.close()
 
 
 def _parquet_schemas(pa: Any, scalars: list[str]) -> dict[str, Any]:
