@@ -257,7 +257,8 @@ def test_a_disk_that_takes_no_checkpoint_ends_the_run_and_spares_the_last(small,
 
     monkeypatch.setattr(snapshot.torch, "save", save)
     with pytest.raises(
-        OSError, match=r"checkpoint .*step_000004 could not be written: .*No space left on device"
+        OSError,
+        match=r"checkpoint .*step_000004 could not be written, .* MB free.*: .*No space left on device",
     ):
         train(resolve(small)[0])
     run = Run.open(Path(small["run.root"]) / "own")

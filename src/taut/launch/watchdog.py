@@ -16,6 +16,7 @@ WAITING_FOR = {
     "sample": "the sampler",
     "reward": "the reward",
     "score": "the learner's logprobs and values",
+    "check": "the standing checks",
     "update": "the learner's update",
     "sync": "the sampler to take the new weights",
     "evaluate": "the held-out evaluation",

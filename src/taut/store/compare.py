@@ -25,7 +25,7 @@ def summary_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """One row per run; a metric that a run never recorded is None.
 
     `created` is in seconds since the epoch. `reward/mean` is over the last 5 steps, `eval/accuracy` the last
-    measured, `clip/binding` the mean of all steps.
+    measured, `clip/binding` the mean of all steps. `parent` and `parent_step` say what a fork goes on from.
     """
     return [
         {
@@ -36,6 +36,8 @@ def summary_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "reward/mean": _mean(run.series("reward/mean")[1][-LAST_STEPS:]),
             "eval/accuracy": run.last("eval/accuracy"),
             "clip/binding": _mean(run.series("clip/binding")[1]),
+            "parent": run.facts.get("parent"),
+            "parent_step": run.facts.get("parent_step"),
         }
         for run in runs
     ]

@@ -12,7 +12,8 @@ from taut.store.compare import summary_rows
 from taut.store.run import Run
 
 UNREADABLE = {
-    "status": "unreadable", "created": 0.0, "steps": 0, "reward/mean": None, "eval/accuracy": None, "clip/binding": None
+    "status": "unreadable", "created": 0.0, "steps": 0, "reward/mean": None, "eval/accuracy": None,
+    "clip/binding": None, "parent": None, "parent_step": None,
 }  # fmt: skip
 """The row of a run whose store is damaged or of another Taut."""
 

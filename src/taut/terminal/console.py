@@ -24,10 +24,12 @@ class Glyphs:
     dot: str
     plus_minus: str
     ellipsis: str
+    branch: str
+    """Before a fork of the run above it."""
 
 
-UNICODE = Glyphs("▁▂▃▄▅▆▇█", "▲", "▼", "△", "▽", "◆", "·", "±", "…")
-ASCII = Glyphs("_.-~=+*#", "^", "v", "'", ",", "*", "|", "+-", "...")
+UNICODE = Glyphs("▁▂▃▄▅▆▇█", "▲", "▼", "△", "▽", "◆", "·", "±", "…", "└")
+ASCII = Glyphs("_.-~=+*#", "^", "v", "'", ",", "*", "|", "+-", "...", "`-")
 
 
 def make_console(quiet: bool = False) -> Console:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from taut.terminal.console import foreign
+from taut.terminal.console import foreign, glyphs_of
 from taut.terminal.metrics import number, percent
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ def runs_table(rows: Sequence[Mapping[str, Any]], console: Console) -> Table:
     """As `store.runs.list_runs` gives them."""
     right = ("steps", "reward", "held-out")
     table = plain_table("run", "status", "created", *right, right=right)
-    for row in rows:
+    for name, row in as_tree(rows, console):
         status = foreign(row["status"], console, STATUS_STYLES.get(row["status"], ""))
         created = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["created"])) if row["created"] else ""
         results = (cell(row["reward/mean"], number), cell(row["eval/accuracy"], number))
-        table.add_row(foreign(row["run"], console), status, created, str(row["steps"]), *results)
+        table.add_row(name, status, created, str(row["steps"]), *results)
     return table
 
 
@@ -56,11 +57,28 @@ def results_table(rows: Sequence[Mapping[str, Any]], console: Console) -> Table:
     shown = {name: column for name, column in RESULT_COLUMNS.items() if any(name in row for row in rows)}
     right = ["steps", *(heading for heading, _ in shown.values())]
     table = plain_table("run", "status", *right, right=right)
-    for row in rows:
+    for name, row in as_tree(rows, console):
         status = foreign(row["status"], console, STATUS_STYLES.get(row["status"], ""))
-        results = [cell(row[name], form) for name, (_, form) in shown.items()]
-        table.add_row(foreign(row["run"], console), status, str(row["steps"]), *results)
+        results = [cell(row[key], form) for key, (_, form) in shown.items()]
+        table.add_row(name, status, str(row["steps"]), *results)
     return table
+
+
+def as_tree(rows: Sequence[Mapping[str, Any]], console: Console) -> Iterator[tuple[Text, Mapping[str, Any]]]:
+    """Each row with the run's name as it is shown, forks beneath what they were forked from."""
+    names = {row["run"] for row in rows}
+    waiting = [(0, row) for row in reversed(rows) if row["parent"] not in names]
+    while waiting:
+        depth, row = waiting.pop()
+        name = foreign(row["run"], console)
+        if depth:
+            name = Text("  " * (depth - 1) + f"{glyphs_of(console).branch} ", style="dim").append_text(name)
+            name.append(f" from step {row['parent_step']}", style="dim")
+        elif row["parent"] is not None:
+            origin = foreign(f" from {row['parent']}, step {row['parent_step']}", console, "dim")
+            name.append_text(origin)
+        yield name, row
+        waiting += [(depth + 1, child) for child in reversed(rows) if child["parent"] == row["run"]]
 
 
 def differences_table(

@@ -63,8 +63,11 @@ def write_checkpoint(
         RuntimeError,
         SafetensorError,
     ) as error:  # torch and safetensors each tell it their own way
+        free = shutil.disk_usage(directory).free / 1e6
         shutil.rmtree(beside, ignore_errors=True)
-        raise OSError(f"the checkpoint {folder} could not be written: {error}") from error
+        raise OSError(
+            f"the checkpoint {folder} could not be written, with {free:.1f} MB free on its disk: {error}"
+        ) from error
     return folder
 
 
