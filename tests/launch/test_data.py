@@ -22,11 +22,6 @@ TEMPLATE = (
 )
 
 
-def told(run):
-    """Its events, without what the checks say at every run."""
-    return [event for event in run.events() if event["kind"] != "check"]
-
-
 def load(settings, **changes):
     config = resolve({**settings, **{key.replace("__", "."): value for key, value in changes.items()}})[0]
     return load_prompts(config, tokenizer_for(config.model))
@@ -93,7 +88,7 @@ def with_long(own, tmp_path):
 
 def test_prompts_over_the_limit_are_skipped_on_request_and_counted(with_long):
     run = train(resolve({**with_long, "data.long_prompts": "skip"})[0])
-    (event,) = told(run)
+    (event,) = of_data(run)
     assert (event["kind"], event["name"], event["level"]) == ("data", "long_prompts", "warning")
     assert event["message"] == "2 rows were skipped: longer than data.max_prompt_tokens = 4"
     assert event["data"] == {"skipped": 2}
@@ -112,16 +107,15 @@ def test_what_is_skipped_counts_where_too_few_are_left(with_long):
 def test_a_run_says_what_it_does_not_take_from_the_model(chat):
     GenerationConfig(do_sample=True, temperature=0.7, top_k=20).save_pretrained(chat["model.path"])
     run = train(resolve(chat)[0])
-    assert {event["name"]: (event["level"], event["message"]) for event in told(run)} == {
-        "chat_template": (
-            "info",
-            "prompts go in as the plain text they are, though the model has a chat template: data.as_chat uses it",
-        ),
+    assert {event["name"]: (event["level"], event["message"]) for event in of_data(run)} == {
         "generation_config": (
             "info",
             "sampling settings the model ships with are not taken: temperature 0.7, top_k 20",
         ),
     }
+    found = {event["name"]: event for event in run.events() if event["kind"] == "preflight"}
+    assert "though the model has a chat template: set data.as_chat to true" in found["prompts"]["message"]
+    assert found["prompts"]["level"] == "warning"
     assert run.last("mismatch/max") < 1e-4, "the sampler drew at the run's temperature"
 
 
@@ -152,7 +146,7 @@ def test_verls_rows_train_with_their_chat_and_verls_reward(chat, tmp_path):
         "reward": f"{tmp_path / 'rewards.py'}:compute_score",
     }
     run = train(resolve(settings)[0])
-    assert told(run) == []
+    assert of_data(run) == []
     assert all(
         reply.reward == float(str(eval(reply.prompt_text[:-1])) in reply.text) for reply in run.replies(1)
     )
@@ -240,3 +234,8 @@ def test_the_worlds_model_may_be_scored_on_other_prompts(own):
     assert len(load({**own, **world, "data.eval_path": None}).held_out) == 200
     with pytest.raises(ValueError, match=r"nofile\.jsonl does not exist"):
         load({**own, **world, "data.eval_path": "nofile.jsonl"})
+
+
+def of_data(run):
+    """What the run tells of its data and of the model's own settings."""
+    return [event for event in run.events() if event["kind"] == "data"]

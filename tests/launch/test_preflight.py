@@ -5,8 +5,9 @@ import copy
 import pytest
 import torch
 
+from taut import train
 from taut.config import resolve
-from taut.launch import little_step, preflight
+from taut.launch import little_step, plan, preflight
 from taut.launch.preflight import preflight_of
 
 
@@ -138,7 +139,37 @@ def test_weights_are_as_they_were_and_nothing_is_saved(own, tmp_path):
 
 
 def test_a_run_that_does_not_fit_fails_by_the_term_that_takes_most(report, monkeypatch):
-    monkeypatch.setattr(preflight, "free_memory", lambda device: 10_000)
+    monkeypatch.setattr(plan, "free_memory", lambda device: 10_000)
     line = report()["memory"]
     assert line.verdict == "fail"
     assert "10.0 kB are free: see taut plan, and save on activations" in line.message
+
+
+def test_a_run_stores_what_can_be_found_before_its_weights_load(own):
+    run = train(resolve(own)[0])
+    found = {event["name"]: event for event in run.events() if event["kind"] == "preflight"}
+    assert set(found) == {"batch", "prompts"}
+    assert {event["level"] for event in found.values()} == {"info"}
+    assert "4 prompts × 2 replies = 8" in found["batch"]["message"]
+
+
+ENVIRONMENT = """
+class Twice:
+    def reset(self, row):
+        self.turns = 0
+        return row["prompt"]
+    def step(self, reply):
+        self.turns += 1
+        return ("+1=", 0.25) if self.turns == 1 else (None, float(len(reply)))
+"""
+
+
+def test_an_environment_plays_the_episodes_of_the_little_step(report, tmp_path):
+    (tmp_path / "worlds.py").write_text(ENVIRONMENT)
+    lines = report(
+        environment__path=f"{tmp_path / 'worlds.py'}:Twice", environment__max_turns=3, reward="environment"
+    )
+    failed = {name for name, line in lines.items() if line.verdict in ("fail", "skip")}
+    assert failed <= {"truncation"}  # a random model rarely ends a reply
+    assert any("+1=" in text for text in lines["sampled rewards"].shown)
+    assert "at most 96 new tokens" in lines["batch"].message  # 8 replies of 3 turns of 4

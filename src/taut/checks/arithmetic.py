@@ -94,7 +94,8 @@ def expected_mask(batch: Batch) -> Tensor:
     """[B, T], from the replies themselves."""
     expected = torch.zeros_like(batch.response_mask)
     for row, (rollout, score) in enumerate(zip(batch.rollouts, batch.scores, strict=True)):
-        expected[row, : len(rollout.ids)] = score.scored
+        sampled = torch.ones(len(rollout.ids)) if rollout.sampled is None else torch.tensor(rollout.sampled)
+        expected[row, : len(rollout.ids)] = sampled.bool() & score.scored
     return expected
 
 

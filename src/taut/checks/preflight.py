@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from taut.checks.finding import Finding, judge
 from taut.checks.memory import MemoryPlan, size
 from taut.config import Config
-from taut.types import Prompt, Rollout, Score
+from taut.types import Episode, Prompt, Rollout, Score
 
 SHOWN = 40
 """Characters of a text, or tokens of a prompt, that are shown of each end."""
@@ -23,7 +23,7 @@ FULL = 0.9
 
 def batch_arithmetic(config: Config, longest_prompt: int) -> Finding:
     """Prompts, replies, micro-batches, optimiser steps, tokens. That they divide, `config.check` has seen."""
-    algorithm, width = config.algorithm, longest_prompt + config.sampling.max_new_tokens
+    algorithm, width = config.algorithm, longest_prompt + longest_reply(config)
     replies = algorithm.prompts_per_step * algorithm.replies_per_prompt
     minibatch = replies // algorithm.minibatches
     rows = min(minibatch, max(1, config.learner.micro_batch_tokens // width))
@@ -31,7 +31,7 @@ def batch_arithmetic(config: Config, longest_prompt: int) -> Finding:
     text = "; ".join(
         [
             f"a step is {algorithm.prompts_per_step} prompts × {algorithm.replies_per_prompt} replies = {replies}, "
-            f"at most {replies * config.sampling.max_new_tokens:,} new tokens",
+            f"at most {replies * longest_reply(config):,} new tokens",
             f"{algorithm.epochs} epochs × {algorithm.minibatches} minibatches = {updates} optimiser steps of "
             f"{minibatch} replies, {updates * config.run.steps:,} in {config.run.steps} steps",
             f"micro-batches of {rows} replies at their longest ({width} tokens), {-(-minibatch // rows)} to a "
@@ -45,6 +45,12 @@ def batch_arithmetic(config: Config, longest_prompt: int) -> Finding:
         f"set it to {width} or more",
         otherwise="warn",
     )
+
+
+def longest_reply(config: Config) -> int:
+    """In tokens; what an environment says in between, no setting bounds."""
+    turns = 1 if config.environment.path is None else config.environment.max_turns
+    return turns * config.sampling.max_new_tokens
 
 
 def show_prompt(prompt: Prompt, tokenizer: PreTrainedTokenizerBase) -> str:
@@ -82,8 +88,11 @@ def prompt_ends(prompts: Sequence[Prompt], tokenizer: PreTrainedTokenizerBase) -
     return Finding("pass", text)
 
 
-def hostile_replies(prompt: Prompt, max_new_tokens: int) -> dict[str, Rollout]:
-    """Replies that a policy will write sooner or later, by what is hostile about them."""
+def hostile_replies(prompt: Prompt, max_new_tokens: int, in_episode: bool = False) -> dict[str, Rollout]:
+    """Replies that a policy will write sooner or later, by what is hostile about them.
+
+    `in_episode` makes each the one turn of an episode that paid nothing.
+    """
     texts = {
         "empty": "",
         "blank": " \n\t ",
@@ -103,6 +112,7 @@ def hostile_replies(prompt: Prompt, max_new_tokens: int) -> dict[str, Rollout]:
             text=text,
             behavior_logprobs=np.zeros(max_new_tokens if name == "huge" else 1, np.float32),
             finish_reason="length" if name == "huge" else "stop",
+            episode=Episode(turns=1, reward=0.0) if in_episode else None,
         )
         for number, (name, text) in enumerate(texts.items())
     }

@@ -16,6 +16,7 @@ from taut.models.critic import Critic
 from taut.models.policy import Policy
 from taut.rollout.source import PromptSource
 from taut.store import StepRecord
+from taut.tasks.environments.host import EnvironmentHost
 from taut.tasks.scorer import Scorer
 from taut.training.learner import LocalLearner
 from taut.training.ppo import Parts, kl_controller, train_ppo
@@ -57,11 +58,12 @@ def make_parts(
     tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[Prompt],
     scorer: Scorer,
+    environment: EnvironmentHost | None,
 ) -> Parts:
     return Parts(
         source=PromptSource(prompts, little.run.seed),
         held_out=[],
-        sampler=make_sampler(policy, tokenizer, little),
+        sampler=make_sampler(policy, tokenizer, little, environment),
         scorer=scorer,
         learner=LocalLearner(policy, critic, tokenizer, little),
         kl=kl_controller(little),

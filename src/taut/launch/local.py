@@ -13,7 +13,9 @@ import transformers
 from transformers import PreTrainedTokenizerBase
 
 import taut
-from taut.checks.standing import StandingChecks
+from taut.checks.finding import Finding
+from taut.checks.preflight import batch_arithmetic, prompt_ends
+from taut.checks.standing import LEVELS, StandingChecks
 from taut.config import WORLD, Config, SFTConfig, check, to_yaml
 from taut.launch.data import PromptSets, check_lengths, load_prompts, positions_of, tokenizer_for
 from taut.launch.environments import make_host, with_environment
@@ -93,10 +95,14 @@ class Prepared:
     policy: Policy
     parts: Parts
     device: str
+    findings: dict[str, Finding]
+    """What `taut check` finds before weights load, by its lines' names."""
 
     def tell(self, store: RunWriter) -> None:
         tell_of_dtype(store, self.config)
-        tell_of_data(store, self.config, self.prompts, self.tokenizer, self.policy)
+        tell_of_data(store, self.config, self.prompts, self.policy)
+        for name, finding in self.findings.items():
+            store.event("preflight", name, finding.message, LEVELS[finding.verdict])
 
 
 def prepare(
@@ -118,6 +124,10 @@ def prepare(
     device = prepare_torch(config.run)
     scorer = make_scorer(config, tokenizer, device, on_wait, reward)
     scorer.check(every_prompt)
+    findings = {
+        "batch": batch_arithmetic(config, max(len(prompt.ids) for prompt in every_prompt)),
+        "prompts": prompt_ends(every_prompt, tokenizer),
+    }
 
     policy, critic = policy_and_critic(load_policy(config, device, on_wait), config)
     parts = Parts(
@@ -129,7 +139,7 @@ def prepare(
         kl=kl_controller(config),
         shape_rewards=RewardShaper(config),
     )
-    return Prepared(config, tokenizer, prompts, policy, parts, device)
+    return Prepared(config, tokenizer, prompts, policy, parts, device, findings)
 
 
 def run_loop(
@@ -185,17 +195,12 @@ def make_sampler(
     return EpisodeSampler(sampler, environment, tokenizer, end_ids, limits)
 
 
-def tell_of_data(
-    store: RunWriter, config: Config, prompts: PromptSets, tokenizer: PreTrainedTokenizerBase, policy: Policy
-) -> None:
+def tell_of_data(store: RunWriter, config: Config, prompts: PromptSets, policy: Policy) -> None:
     """Events for what the run does with model and data that its user may not expect."""
     if prompts.skipped:
         limit = f"data.max_prompt_tokens = {config.data.max_prompt_tokens}"
         message = f"{prompts.skipped} rows were skipped: longer than {limit}"
         store.event("data", "long_prompts", message, "warning", data={"skipped": prompts.skipped})
-    if tokenizer.chat_template and all(prompt.messages is None for prompt in prompts.training):
-        message = "prompts go in as the plain text they are, though the model has a chat template: data.as_chat uses it"
-        store.event("data", "chat_template", message)
     if shipped := shipped_sampling(policy.model):
         settings = ", ".join(f"{name} {value}" for name, value in shipped.items())
         message = f"sampling settings the model ships with are not taken: {settings}"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from taut.checks.duration import Machine, PhaseTime, Work, measure_machine, step_time
+from taut.checks.finding import Finding
 from taut.checks.memory import FLOAT32, MemoryPlan, Models, Setting, Shape, learner_memory, sampler_memory
+from taut.checks.preflight import longest_reply, memory_fits
 from taut.config import WORLD, Config, DPOConfig, ModelConfig, check
 from taut.config.reward import reward_terms
 from taut.launch.models import weight_type
@@ -50,11 +53,33 @@ def plan(
     return Plan(memory, step_time(models, shape, setting, work, machine), machine)
 
 
+def memory_finding(config: Config, longest_prompt: int, device: str) -> Finding:
+    """Whether the plan, with the longest prompt there is, fits the memory that is free now."""
+    data = config.data.model_copy(update={"max_prompt_tokens": longest_prompt})
+    config = config.model_copy(update={"data": data})
+    models, shape, setting, _ = _of_run(config, ranks=1, samplers_apart=False)
+    return memory_fits(learner_memory(models, shape, setting), free_memory(device))
+
+
+def free_memory(device: str) -> int | None:
+    """Bytes; None where the system does not say."""
+    if device == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    facts = Path("/proc/meminfo")
+    if not facts.is_file():
+        return None
+    available = next(line for line in facts.read_text().splitlines() if line.startswith("MemAvailable"))
+    return int(available.split()[1]) * 1024
+
+
 def _of_run(config: Config, ranks: int, samplers_apart: bool) -> tuple[Models, Shape, Setting, Work]:
     algorithm, critic = config.algorithm, config.algorithm.advantage == "gae"
+    own = model_config(config.model)
     models = Models(
-        policy=footprint(config, adapted=True),
-        critic=footprint(config, adapted=False) if critic and not config.critic.shared else None,
+        policy=footprint(config, own, adapted=True),
+        critic=footprint(config, _critic_config(config, own), adapted=False)
+        if critic and not config.critic.shared
+        else None,
         shared_critic=critic and config.critic.shared,
         reference=config.kl.placement != "none",
         reward_models={
@@ -76,12 +101,11 @@ def _of_run(config: Config, ranks: int, samplers_apart: bool) -> tuple[Models, S
         scored=1 if config.kl.placement == "reward" else 1 - 1 / algorithm.minibatches,
         epochs=algorithm.epochs,
     )
-    return models, _shape(config, work), setting, work
+    return models, _shape(config, own, work), setting, work
 
 
-def _shape(config: Config, work: Work) -> Shape:
-    algorithm, reply = config.algorithm, config.sampling.max_new_tokens
-    prompt = _longest_prompt(config, reply)
+def _shape(config: Config, own: Any, work: Work) -> Shape:
+    algorithm, (prompt, reply) = config.algorithm, _longest(config, own)
     minibatch = -(-work.replies // algorithm.minibatches)
     fitting = max(1, config.learner.micro_batch_tokens // (prompt + reply))
     prefilled = min(work.prompts, max(1, config.sampling.max_sequences // algorithm.replies_per_prompt))
@@ -97,21 +121,24 @@ def _of_dpo(config: DPOConfig, ranks: int) -> tuple[Models, Shape, Setting, Work
     shape = Shape(rows, minibatch, decoded=0, prefilled=0, prompt=prompt, reply=prompt)
     setting = Setting(config.model.gradient_checkpointing, ranks=ranks, fused_optimizer=_on_cuda(config))
     work = Work(prompts=0, replies=minibatch, scored=0, epochs=1)
-    return Models(footprint(config, adapted=True)), shape, setting, work
+    return Models(footprint(config, model_config(config.model), adapted=True)), shape, setting, work
 
 
-def _longest_prompt(config: Config | DPOConfig, reply: int) -> int:
-    """In tokens: what the data may hold, and what a reply leaves of the model's positions."""
-    positions = getattr(model_config(config.model).get_text_config(), "max_position_embeddings", None)
-    longest = config.data.max_prompt_tokens
-    return longest if positions is None else max(1, min(longest, positions - reply))
+def _longest(config: Config, own: Any) -> tuple[int, int]:
+    """Tokens of prompt and reply: what the settings allow, and the model's positions."""
+    prompt, reply = config.data.max_prompt_tokens, longest_reply(config)
+    positions = getattr(own.get_text_config(), "max_position_embeddings", None)
+    if positions is not None:
+        reply = min(reply, positions - 1)
+        prompt = min(prompt, positions - reply)
+    return prompt, reply
 
 
-def footprint(config: Config | DPOConfig, adapted: bool) -> Footprint:
-    """Of `model.path`, with its adapter or without."""
+def footprint(config: Config | DPOConfig, of: Any, adapted: bool) -> Footprint:
+    """Of a model with transformers' config `of`, held as the run holds its own, with its adapter or without."""
     model = config.model
     return Footprint(
-        model_config(model),
+        of,
         weight_type(model),
         model.attention,
         config.lora if adapted and config.lora.rank else None,
@@ -127,6 +154,12 @@ def model_config(model: ModelConfig) -> Any:
         return untrained_world_policy(0).model.config
     check_is_model(model.path, model.gguf_file)
     return read_config(model.path, model.gguf_file, model.trust_remote_code)
+
+
+def _critic_config(config: Config, own: Any) -> Any:
+    if config.critic.path is None:
+        return own
+    return read_config(config.critic.path, None, config.model.trust_remote_code, "critic.path")
 
 
 def _weights_at(path: str, config: Config) -> int:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from taut.checks import preflight
-from taut.checks.duration import Machine
 from taut.checks.finding import Finding, Verdict, judge
 from taut.config import Config, check
 from taut.launch.data import PromptSets, check_lengths, load_prompts, tokenizer_for
+from taut.launch.environments import make_host
 from taut.launch.little_step import little_config, make_parts, take_little_step
 from taut.launch.local import load_policy, wait_for_nothing
 from taut.launch.models import check_critic, policy_and_critic
-from taut.launch.plan import plan
+from taut.launch.plan import memory_finding
 from taut.launch.quiet import quiet_transformers
 from taut.launch.rewards import OnWait, make_scorer
 from taut.launch.torch_setup import prepare_torch
@@ -26,10 +24,9 @@ from taut.models.adapter import check_adapter
 from taut.models.critic import Critic
 from taut.models.policy import Policy
 from taut.store import StepRecord
+from taut.tasks.environments.host import EnvironmentHost
 from taut.tasks.scorer import Scorer
 from taut.types import Score
-
-NO_SPEED = Machine(1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -55,6 +52,8 @@ class Ground:
     on_wait: OnWait
     settings: Config | None = None
     tokenizer: PreTrainedTokenizerBase | None = None
+    host: EnvironmentHost | None = None
+    """Of the environment, where there is one; it makes the prompts."""
     prompts: PromptSets | None = None
     longest: int | None = None
     """Tokens of the longest prompt."""
@@ -111,7 +110,8 @@ def _tokenizer(ground: Ground) -> Iterator[Line]:
 
 def _data(ground: Ground) -> Iterator[Line]:
     assert ground.tokenizer is not None
-    prompts = load_prompts(ground.config, ground.tokenizer)
+    ground.host = make_host(ground.config, ground.on_wait)
+    prompts = load_prompts(ground.config, ground.tokenizer, ground.host)
     every = [*prompts.training, *prompts.held_out]
     ground.prompts, ground.longest = prompts, max(len(prompt.ids) for prompt in every)
     check_lengths(every, ground.config)
@@ -152,8 +152,8 @@ def _reward(ground: Ground) -> Iterator[Line]:
 def _hostile(ground: Ground) -> Iterator[Line]:
     assert ground.scorer is not None
     assert ground.prompts is not None
-    length = ground.config.sampling.max_new_tokens
-    replies = preflight.hostile_replies(ground.prompts.training[0], length)
+    length, prompt = ground.config.sampling.max_new_tokens, ground.prompts.training[0]
+    replies = preflight.hostile_replies(prompt, length, in_episode=ground.host is not None)
     scores = ground.scorer.score(list(replies.values()), 0)
     ground.hostile = dict(zip(replies, scores, strict=True))
     yield _line("hostile replies", preflight.hostile_scores(ground.hostile))
@@ -161,9 +161,8 @@ def _hostile(ground: Ground) -> Iterator[Line]:
 
 def _memory(ground: Ground) -> Iterator[Line]:
     assert ground.longest is not None
-    data = ground.config.data.model_copy(update={"max_prompt_tokens": ground.longest})
-    planned = plan(ground.config.model_copy(update={"data": data}), machine=NO_SPEED)
-    yield _line("memory", preflight.memory_fits(planned.memory["learner"], free_memory(ground.device)))
+    assert ground.device is not None
+    yield _line("memory", memory_finding(ground.config, ground.longest, ground.device))
 
 
 def _models(ground: Ground) -> Iterator[Line]:
@@ -184,7 +183,9 @@ def _little_step(ground: Ground) -> Iterator[Line]:
     assert ground.models is not None
     policy, critic = ground.models
     little = little_config(ground.config)
-    parts = make_parts(little, policy, critic, ground.tokenizer, ground.prompts.training, ground.scorer)
+    parts = make_parts(
+        little, policy, critic, ground.tokenizer, ground.prompts.training, ground.scorer, ground.host
+    )
     ground.record, findings = take_little_step(little, parts)
     replies = ground.record.replies
     shown = [
@@ -194,6 +195,8 @@ def _little_step(ground: Ground) -> Iterator[Line]:
     rewards = [reply.reward for reply in replies]
     yield _line("sampled rewards", preflight.sampled_rewards(rewards, ground.hostile), shown)
     yield _line("ratio", preflight.unchanged_ratio(ground.record.scalars, little))
+    if little.sampling.max_new_tokens < ground.config.sampling.max_new_tokens:
+        findings.pop("truncation", None)  # of replies that only the little step cut
     yield from (_line(name, finding) for name, finding in findings.items())
 
 
@@ -211,20 +214,9 @@ LINES: tuple[tuple[str, Sequence[str], Look], ...] = (
     ("prompts", ("tokenizer", "prompts"), _prompts),
     ("reward", ("tokenizer", "prompts", "device"), _reward),
     ("hostile replies", ("scorer", "prompts"), _hostile),
-    ("memory", ("settings", "longest"), _memory),
+    ("memory", ("settings", "longest", "device"), _memory),
     ("models", ("settings", "device"), _models),
     ("little step", ("models", "scorer", "prompts"), _little_step),
     ("time", ("record",), _time),
 )
 """Each line's name, what it needs of those before it, and how it looks. A look may make several lines."""
-
-
-def free_memory(device: str | None) -> int | None:
-    """Bytes; None where the system does not say."""
-    if device == "cuda":
-        return torch.cuda.mem_get_info()[0]
-    facts = Path("/proc/meminfo")
-    if not facts.is_file():
-        return None
-    available = next(line for line in facts.read_text().splitlines() if line.startswith("MemAvailable"))
-    return int(available.split()[1]) * 1024
