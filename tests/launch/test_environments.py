@@ -59,6 +59,8 @@ def test_a_run_in_an_environment_trains_on_what_it_sampled(world):
     check(config)
     assert config.reward == "environment"
     run = train(config)
+    passed = {name for name, event in run.checks().items() if event["level"] == "info"}
+    assert {"rescoring", "mismatch", "micro-batches", "mask", "pads", "kl-connected"} <= passed
     (start, *steps) = run.scalars()
     assert 0 <= start["eval/accuracy"] <= 0.75
     for step in steps:

@@ -78,14 +78,14 @@ def micro_batches(evidence: Evidence) -> Finding | None:
 
 
 def mask(evidence: Evidence) -> Finding:
-    """Every sampled token of a reply with a reward is trained on, from its first to its last, and nothing else."""
+    """Every sampled token of a reply with a reward is trained on, and nothing else."""
     batch = evidence.batch
     wrong = batch.response_mask != expected_mask(batch)
     row, token = [int(x) for x in wrong.nonzero()[0]] if wrong.any() else (0, 0)
     trains = "is" if batch.response_mask[row, token] else "is not"
     length = int(batch.reply_lengths[row])
     bad = f"token {token} of reply {row}, which has {length} tokens, {trains} trained on"
-    advice = f"so are {int(wrong.sum())} places in all wrong; the mask must come from lengths, unshifted"
+    advice = f"{int(wrong.sum())} places are wrong; the mask is what was sampled, unshifted, of replies with a reward"
     measured = bad if wrong.any() else f"{int(batch.response_mask.sum())} tokens are trained on, and no pad"
     return judge(not wrong.any(), measured, advice)
 
@@ -94,7 +94,9 @@ def expected_mask(batch: Batch) -> Tensor:
     """[B, T], from the replies themselves."""
     expected = torch.zeros_like(batch.response_mask)
     for row, (rollout, score) in enumerate(zip(batch.rollouts, batch.scores, strict=True)):
-        sampled = torch.ones(len(rollout.ids)) if rollout.sampled is None else torch.tensor(rollout.sampled)
+        sampled = (
+            torch.ones(len(rollout.ids)) if rollout.sampled is None else torch.as_tensor(rollout.sampled)
+        )
         expected[row, : len(rollout.ids)] = sampled.bool() & score.scored
     return expected
 

@@ -23,7 +23,7 @@ SHIFT = 0.1
 
 
 def pads(evidence: Evidence) -> Finding | None:
-    """Loss, gradient and advantages read neither what stands behind the end of a reply, nor how much does."""
+    """Loss, gradient and advantages read neither what stands where nothing trains, nor how wide the batch is."""
     if evidence.costly is None:
         return None
     batch = as_updated(evidence)
@@ -36,8 +36,7 @@ def pads(evidence: Evidence) -> Finding | None:
         elif not torch.allclose(few, more[..., : few.shape[-1]], rtol=1e-5, atol=1e-6):
             differing.append(f"more pads change the {name}")
     measured = (
-        " and ".join(differing)
-        or "neither NaN in the pads nor more of them change loss, gradient, advantages"
+        " and ".join(differing) or "neither NaN in the pads nor more pads change loss, gradient, advantages"
     )
     return judge(not differing, measured, "a mask covers a pad, or a term or statistic forgets the mask")
 
@@ -69,14 +68,14 @@ def as_updated(evidence: Evidence) -> Batch:
 
 
 def _padded(batch: Batch, junk: float) -> Batch:
-    """The batch with two more columns of pads, and `junk` in every pad of what the learner or the sampler measured."""
-    behind = torch.arange(batch.reply_ids.shape[1] + 2) >= batch.reply_lengths[:, None]
+    """The batch with two more columns of pads, and `junk` in all that was measured where nothing trains."""
+    inert = F.pad(~expected_mask(batch), (0, 2), value=True)
     changed: dict[str, Any] = {}
     for field in fields(batch):
         value = getattr(batch, field.name)
         if isinstance(value, Tensor) and value.dim() == 2:
             value = F.pad(value, (0, 2))
-            changed[field.name] = value.masked_fill(behind, junk) if value.is_floating_point() else value
+            changed[field.name] = value.masked_fill(inert, junk) if value.is_floating_point() else value
     return replace(batch, **changed)
 
 

@@ -23,7 +23,7 @@ def event_line(event: Mapping[str, Any], console: Console) -> Text:
     what = str(event["level"])
     if event["kind"] == "check":
         verb = {"error": "fails", "warning": "warns", "info": "passes"}[event["level"]]
-        what = f"check {event['name']} {verb} at step {event['step']}"
+        what = f"check {event['name']} {verb} since step {event['step']}"
     return foreign(f"{what}: {event['message']}", console, style=STYLES[event["level"]])
 
 
