@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sqlite3
 import sys
@@ -38,7 +39,19 @@ PLAIN: dict[str, Callable[..., None]] = {
 """Their arguments are their signature: those before the / by place, the others by name."""
 
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
-LONGEST_ERROR = 8  # lines
+LONGEST_ERROR, LONGEST_LINE = 8, 500  # lines, characters
+_NO_WAY = "choose a place where you may write"
+REMEDIES = {
+    errno.EACCES: _NO_WAY,
+    errno.EPERM: _NO_WAY,
+    errno.EROFS: _NO_WAY,
+    errno.EISDIR: "name a file, not a folder",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOENT: "name a place that there is",
+    errno.ENOSPC: "make room and run it again",
+    errno.ENOTDIR: "name a folder, not a file",
+}
+"""What a user can do where the operating system refuses."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,7 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):  # the reader, such as `head`, has seen enough; at exit Python would flush once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except (ArithmeticError, OSError, RuntimeError, sqlite3.Error) as error:
+    except OSError as error:
+        remedy = f"; {REMEDIES[error.errno]}" if error.errno in REMEDIES else ""
+        return _say(f"{type(error).__name__}: {error}{remedy}", FAILED, debug)
+    except (ArithmeticError, RuntimeError, sqlite3.Error) as error:
         return _say(f"{type(error).__name__}: {error}", FAILED, debug)
     except SystemExit as end:  # how rich ends where the reader has left
         return end.code if isinstance(end.code, int) else FAILED
@@ -92,9 +108,13 @@ def _say(message: str, code: int, debug: bool) -> int:
         traceback.print_exc()
     lines = message.strip().splitlines() or ["failed"]
     more = [f"and {len(lines) - LONGEST_ERROR} lines more: see --debug"] if len(lines) > LONGEST_ERROR else []
-    shown = [printable(line, make_console()) for line in [*lines[:LONGEST_ERROR], *more]]
+    shown = [_shown(line) for line in [*lines[:LONGEST_ERROR], *more]]
     print("taut: " + "\n      ".join(shown), file=sys.stderr)
     return code
+
+
+def _shown(line: str) -> str:
+    return printable(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}...", make_console())
 
 
 if __name__ == "__main__":

@@ -16,22 +16,27 @@ from taut.config.schema import Config
 from taut.config.supervised import DPOConfig, RewardModelConfig, SFTConfig
 
 AnyConfig = TypeVar("AnyConfig", Config, SFTConfig, RewardModelConfig, DPOConfig)
+LONGEST_SHOWN = 100  # characters of a value in a message
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which, as in YAML 1.2, 1e-6 is a number and 010 and 1:30 are none; a key set twice is an error."""
+    """YAML in which, as in YAML 1.2, 1e-6 is a number, and 010, 1:30 and 2026-01-01 are none.
+
+    A key set twice is an error.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
         for position, key in enumerate(keys):
             if key in keys[:position]:
-                raise yaml.constructor.ConstructorError(None, None, f"{key} is set twice", node.start_mark)
+                place = node.value[position][0].start_mark
+                raise yaml.constructor.ConstructorError(None, None, f"{key} is set twice", place)
         return super().construct_mapping(node, deep)
 
 
-_INTEGER = "tag:yaml.org,2002:int"
+_INTEGER, _TIMESTAMP = "tag:yaml.org,2002:int", "tag:yaml.org,2002:timestamp"
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag != _INTEGER]
+    first: [(tag, pattern) for tag, pattern in found if tag not in (_INTEGER, _TIMESTAMP)]
     for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver(_INTEGER, re.compile(r"[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
@@ -53,11 +58,20 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """Reads a config file. Raises ValueError where it is missing, not YAML, or not a mapping."""
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"config file {path} does not exist")
+        raise ValueError(f"config file {path} {'is a folder' if path.is_dir() else 'does not exist'}")
+    text = _read_text(path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"config file {path} is not valid YAML: {' '.join(str(error).split())}") from error
+        content = yaml.load(text, _Loader) or {}
+        if isinstance(content, dict):
+            flatten(content)  # a key may be set twice in two spellings, and an anchor stand inside itself
+    except yaml.MarkedYAMLError as error:
+        raise ValueError(f"config file {path} is not valid YAML: {_where(error, text)}") from error
+    except RecursionError:
+        raise ValueError(
+            f"config file {path} nests too deeply, or has an anchor inside itself: settings are section.key"
+        ) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(f"config file {path}: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise ValueError(
             f"config file {path} must map section names to keys, not hold a {type(content).__name__}"
@@ -65,14 +79,36 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     return content
 
 
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"config file {path} is not text: save it as UTF-8 ({error})") from error
+
+
+def _where(error: yaml.MarkedYAMLError, text: str) -> str:
+    """What is wrong, and in which line."""
+    mark = error.problem_mark
+    assert mark is not None
+    line = dict(enumerate(text.splitlines())).get(
+        mark.line, ""
+    )  # one beyond the last where the end is missing
+    what = " ".join(filter(None, (error.context, error.problem)))
+    return f"{what}, at line {mark.line + 1}: {shorten(line)}"
+
+
 def flatten(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """{"a": {"b": 1}} -> {"a.b": 1}; keys that are dotted already stay."""
+    """{"a": {"b": 1}} -> {"a.b": 1}; keys that are dotted already stay.
+
+    Raises ValueError where a key is set twice, dotted and nested.
+    """
     flat: dict[str, Any] = {}
-    for key, value in nested.items():
-        if isinstance(value, Mapping):
-            flat.update(flatten(value, f"{prefix}{key}."))
-        else:
-            flat[f"{prefix}{key}"] = value
+    for name, value in nested.items():
+        key = f"{prefix}{_show(name)}"
+        inside = flatten(value, f"{key}.") if isinstance(value, Mapping) else {key: value}
+        if twice := next((key for key in inside if key in flat), None):
+            raise ValueError(f"{twice} is set twice: leave one of them out")
+        flat |= inside
     return flat
 
 
@@ -89,7 +125,10 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
             if not rest or rest[0].startswith("--"):
                 raise ValueError(f"--{key} has no value; keys are set as --section.key value")
             text = rest.pop(0)
-        flat[key.replace("-", "_")] = parse_value(text)
+        key = key.replace("-", "_")
+        if key in flat:
+            raise ValueError(f"--{key} is given twice: leave one of them out")
+        flat[key] = parse_value(text)
     return flat
 
 
@@ -97,7 +136,7 @@ def parse_value(text: str) -> Any:
     """One scalar, or a list of them, as YAML reads it; text that is neither stands for itself."""
     try:
         value = yaml.load(text, _Loader)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError, ValueError):  # ValueError: an integer of thousands of digits
         return text
     scalars = value if isinstance(value, list) else [value]
     return value if all(isinstance(v, (str, int, float, bool, type(None))) for v in scalars) else text
@@ -167,7 +206,9 @@ def _what_is_unknown(key: str, known: Collection[str]) -> str:
     if inside:
         return f"{key} is a section: set keys inside it, such as {inside[0]}"
     nearest = " or ".join(_nearest(key, known))
-    return f"unknown key {key}; " + (f"did you mean {nearest}?" if nearest else "see taut train --help")
+    return f"unknown key {shorten(key)}; " + (
+        f"did you mean {nearest}?" if nearest else "see taut train --help"
+    )
 
 
 def _nearest(key: str, known: Collection[str]) -> list[str]:
@@ -181,7 +222,8 @@ def _nearest(key: str, known: Collection[str]) -> list[str]:
 
 def _in_words(problem: Any) -> str:
     key = ".".join(str(part) for part in problem["loc"] if not _is_choice(part))
-    return f"{key} = {_show(problem['input'])}: {problem['msg'][0].lower()}{problem['msg'][1:]}"
+    what = problem["msg"].removeprefix("Value error, ")
+    return f"{key} = {shorten(_show(problem['input']))}: {what[0].lower()}{what[1:]}"
 
 
 def _is_choice(part: str | int) -> bool:
@@ -190,4 +232,12 @@ def _is_choice(part: str | int) -> bool:
 
 
 def _show(value: Any) -> str:
-    return "null" if value is None else str(value)
+    """As it is written in YAML."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shorten(text: str) -> str:
+    """As much of a text as fits into a message."""
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."

@@ -5,15 +5,29 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("no name or path holds a null character: leave it out")
+    return str(value) if type(value) is int else value
+
+
+def _within_64_bits(value: int) -> int:
+    """Neither torch nor the store holds more."""
+    if value >= 2**63:
+        raise ValueError(f"a whole number is at most {2**63 - 1}")
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
 """A name or path; one of digits alone reads as a number in YAML and is meant as text."""
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-PositiveInt = Annotated[int, Field(ge=1)]
-Count = Annotated[int, Field(ge=0)]
+PositiveInt = Annotated[int, Field(ge=1), AfterValidator(_within_64_bits)]
+Count = Annotated[int, Field(ge=0), AfterValidator(_within_64_bits)]
 
 
 def _split_at_commas(value: Any) -> Any:
@@ -26,9 +40,11 @@ Trackers = Annotated[list[TrackerName], BeforeValidator(_split_at_commas)]
 
 
 class Section(BaseModel):
-    """Unknown keys are errors, `true` is no number and 5.0 no count, and values are final."""
+    """Unknown keys are errors, `true` is no number, 5.0 no count and NaN nothing, and values are final."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
     @model_validator(mode="before")
     @classmethod

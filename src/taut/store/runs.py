@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import secrets
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from taut.store.compare import summary_rows
 from taut.store.run import Run
 
+LONGEST_NAME = 255  # bytes
 UNREADABLE = {
     "status": "unreadable", "created": 0.0, "steps": 0, "reward/mean": None, "eval/accuracy": None,
     "clip/binding": None, "parent": None, "parent_step": None,
@@ -49,12 +51,30 @@ def new_run_directory(root: Path | str, name: str | None = None) -> Path:
     """
     if name is None:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-    if name in ("", "..") or name != Path(name).name:
-        raise ValueError(f"run name {name!r} is not a plain folder name: leave out slashes")
+    if name in ("", "..") or name != Path(name).name or not name.isprintable():
+        raise ValueError(
+            f"run name {name!r} is not a plain folder name: leave out slashes and control characters"
+        )
+    if len(name.encode()) > LONGEST_NAME:
+        raise ValueError(
+            f"run name {name[:40]}... has {len(name.encode())} bytes: {LONGEST_NAME} are the most a folder's name has"
+        )
+    _check_is_writable(Path(root))
     directory = Path(root) / name
     if directory.exists():
         raise ValueError(f"run {name!r} exists in {str(root)!r}: choose another name, or leave the name out")
     return directory
+
+
+def _check_is_writable(root: Path) -> None:
+    """Raises ValueError where no folder can be made in `root`, which need not be there yet."""
+    there = next(path for path in (root, *root.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise ValueError(
+            f"run.root {str(root)!r} cannot be made: {str(there)!r} is a file; choose another place"
+        )
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"run.root {str(root)!r} cannot be written into: choose a place where you may write")
 
 
 def _row(directory: Path) -> dict[str, Any]:
