@@ -202,6 +202,7 @@ def test_strict_ends_the_run_once_the_step_is_stored(run_world, tmp_path, monkey
     run = Run.open(tmp_path / "run-0")
     assert run.status == "failed"
     assert run.step_count == 1
+    assert (run.directory / "checkpoints" / "step_000001" / "manifest.json").is_file()
 
 
 def test_the_checks_change_nothing(run_world, monkeypatch):

@@ -179,7 +179,7 @@ def test_a_nan_stops_before_the_step_and_names_the_reply_and_token(
     _, _, trace = run_batch(learner, batch)
     assert re.fullmatch(
         r"step 1, epoch 1, minibatch 1: the advantage of token 0 of reply \d \(prompt \d: 'prompt \d'\) is nan; "
-        r"no optimiser step was taken, number 1 in a row",
+        r"no optimiser step was taken",
         trace.halted,
     )
     assert state_of(learner) == before
@@ -271,7 +271,7 @@ def test_bad_steps_are_skipped_and_counted_up_to_the_limit(
         head.register_hook(spoil)
         batch, _, trace = run_batch(learner, make_batch())
         assert [s.applied for s in trace.steps] == applied
-        assert bool(trace.halted) == halted
+        assert trace.halted.endswith("no optimiser step was taken, 3 times in a row") == halted
         metrics = step_metrics(batch, trace, config)
         assert metrics["update/not_finite"] == len(bad_at)
         assert metrics["update/steps"] == sum(applied)

@@ -147,10 +147,10 @@ class LocalLearner:
         self.not_finite_in_a_row = self.not_finite_in_a_row + 1 if step.not_finite else 0
         if self.not_finite_in_a_row <= self.config.checks.skip_non_finite:
             return ""
-        return (
-            f"step {schedule.step}, epoch {step.epoch + 1}, minibatch {step.minibatch + 1}: {step.not_finite}; "
-            f"no optimiser step was taken, number {self.not_finite_in_a_row} in a row"
-        )
+        times = self.not_finite_in_a_row
+        again = f", {times} times in a row" if times > 1 else ""
+        place = f"step {schedule.step}, epoch {step.epoch + 1}, minibatch {step.minibatch + 1}"
+        return f"{place}: {step.not_finite}; no optimiser step was taken{again}"
 
     @torch.no_grad()
     def probe(self, batch: Batch, schedule: Schedule, micro_batch_tokens: int) -> OptimizerStep | None:
