@@ -21,7 +21,7 @@ from taut.launch.data import PromptSets, check_lengths, load_prompts, positions_
 from taut.launch.environments import make_host, with_environment
 from taut.launch.interrupts import Interrupts
 from taut.launch.models import check_critic, policy_and_critic, policy_from, tell_of_dtype
-from taut.launch.quiet import quiet_transformers
+from taut.launch.quiet import quiet_libraries
 from taut.launch.rewards import OnWait, Reward, describe, make_scorer
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
@@ -112,7 +112,7 @@ def prepare(
     environment: EnvironmentFactory | None = None,
 ) -> Prepared:
     """Everything cheap is checked before the weights load. Raises ValueError for a user's mistake."""
-    quiet_transformers()
+    quiet_libraries()
     check_adapter(config.model, config.lora)
     check_critic(config)
     need_trackers(config.run)

@@ -15,7 +15,7 @@ from taut.checks.preflight import longest_reply, memory_fits
 from taut.config import WORLD, Config, DPOConfig, ModelConfig, check
 from taut.config.reward import reward_terms
 from taut.launch.models import weight_type
-from taut.launch.quiet import quiet_transformers
+from taut.launch.quiet import quiet_libraries
 from taut.launch.rewards import MODEL
 from taut.launch.world import untrained_world_policy
 from taut.models.adapter import check_adapter
@@ -38,7 +38,7 @@ def plan(
 
     Raises ValueError for a user's mistake.
     """
-    quiet_transformers()
+    quiet_libraries()
     check_adapter(config.model, config.lora)
     if isinstance(config, DPOConfig):
         models, shape, setting, work = _of_dpo(config, ranks)

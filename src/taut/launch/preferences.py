@@ -11,7 +11,7 @@ from taut.config import WORLD, DataConfig, DPOConfig, RewardModelConfig
 from taut.launch.data import check_lengths_to_learn, rows_by_path, tokenizer_for
 from taut.launch.models import policy_from, with_adapter
 from taut.launch.output import new_folder, save_whole
-from taut.launch.quiet import quiet_transformers
+from taut.launch.quiet import quiet_libraries
 from taut.launch.sft import world_model_folder
 from taut.launch.torch_setup import prepare_torch
 from taut.launch.trackers import refuse_trackers
@@ -84,7 +84,7 @@ def _read(
     config: RewardModelConfig | DPOConfig,
 ) -> tuple[PreTrainedTokenizerBase, list[PreferencePair], list[PreferencePair]]:
     """The tokenizer, the pairs to train on, and those held out."""
-    quiet_transformers()
+    quiet_libraries()
     refuse_trackers(config.run, "learning from preference pairs")
     data, seed = config.data, config.run.seed
     if data.path == WORLD:

@@ -17,7 +17,7 @@ from taut.launch.little_step import little_config, make_parts, take_little_step
 from taut.launch.local import load_policy, wait_for_nothing
 from taut.launch.models import check_critic, policy_and_critic
 from taut.launch.plan import memory_finding
-from taut.launch.quiet import quiet_transformers
+from taut.launch.quiet import quiet_libraries
 from taut.launch.rewards import OnWait, make_scorer
 from taut.launch.torch_setup import prepare_torch
 from taut.models.adapter import check_adapter
@@ -71,7 +71,7 @@ def preflight_of(
     on_wait: OnWait = wait_for_nothing,
 ) -> list[Line]:
     """Every line of the report; `on_line` hears of each as it is made. What is wrong with the run is a line."""
-    quiet_transformers()
+    quiet_libraries()
     ground, lines = Ground(config, on_wait), []
     for name, needs, look in LINES:
         for line in _lines(ground, name, needs, look):

@@ -16,7 +16,7 @@ from taut.config import WORLD, SFTConfig
 from taut.launch.data import check_lengths_to_learn, rows_by_path, tokenizer_for
 from taut.launch.models import policy_from, with_adapter
 from taut.launch.output import new_folder, save_whole
-from taut.launch.quiet import quiet_transformers
+from taut.launch.quiet import quiet_libraries
 from taut.launch.torch_setup import prepare_torch, torch_state_kept
 from taut.launch.trackers import refuse_trackers
 from taut.launch.world import careless_teacher, untrained_world_policy
@@ -36,7 +36,7 @@ def fine_tune_model(config: SFTConfig, on_step: OnStep = lambda step, loss: None
     In the built-in world an untrained model learns from the careless teacher. Raises ValueError for a user's
     mistake, before any weights load, and NonFiniteError before a step that would ruin them.
     """
-    quiet_transformers()
+    quiet_libraries()
     check_adapter(config.model, config.lora)
     refuse_trackers(config.run, "taut sft")
     output = new_folder(config.sft.output, "sft.output")

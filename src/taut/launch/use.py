@@ -9,7 +9,7 @@ from taut.config import Config
 from taut.launch.data import check_lengths, load_prompts, tokenizer_for
 from taut.launch.environments import make_host
 from taut.launch.local import load_policy, make_sampler, wait_for_nothing
-from taut.launch.quiet import quiet_transformers
+from taut.launch.quiet import quiet_libraries
 from taut.launch.rewards import make_scorer
 from taut.launch.torch_setup import prepare_torch
 from taut.store import Run
@@ -33,7 +33,7 @@ def evaluate_model(config: Config) -> dict[str, float]:
 
     Raises ValueError where the data has none.
     """
-    quiet_transformers()
+    quiet_libraries()
     tokenizer = tokenizer_for(config.model)
     environment = make_host(config, wait_for_nothing)
     held_out = load_prompts(config, tokenizer, environment).held_out
@@ -49,7 +49,7 @@ def evaluate_model(config: Config) -> dict[str, float]:
 
 def sample_replies(config: Config, prompts: Sequence[str] | None, replies: int) -> list[Rollout]:
     """Replies of `model.path` to these prompts, or to the first held-out (else training) prompts of the data."""
-    quiet_transformers()
+    quiet_libraries()
     tokenizer = tokenizer_for(config.model)
     environment = make_host(config, wait_for_nothing)
     if prompts is None:

@@ -143,12 +143,12 @@ def _clip_name(state: Any, place: tuple[int, int]) -> ClipName:
 
 def _token_texts(run: Run) -> Callable[[int], str]:
     """From an id to its text by the run's tokenizer; where none is found, the id itself."""
-    from taut.launch.quiet import quiet_transformers
+    from taut.launch.quiet import quiet_libraries
     from taut.launch.world import world_tokenizer
     from taut.models.load import load_tokenizer
     from taut.training.checkpoint import newest_checkpoint
 
-    quiet_transformers()
+    quiet_libraries()
     model = run.config["model"]
     try:
         if model["path"] == WORLD:
