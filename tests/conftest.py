@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import torch
 import transformers
 
 VOCABULARY, END = 13, 12
+
+# A shell has what it starts in the background ignore interrupts, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "GPT2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64},
