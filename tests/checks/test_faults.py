@@ -187,7 +187,8 @@ def test_a_fault_makes_its_check_fire(run_world, verdicts, monkeypatch, fault):
     inject(monkeypatch)
     seen = verdicts(run_world(**settings))
     assert {name for name, verdict in seen.items() if verdict != "pass"} == expected
-    assert all(seen[name] == "fail" for name in expected)
+    # Replies may be meant to be cut.
+    assert all(seen[name] == ("warn" if name == "truncation" else "fail") for name in expected)
 
 
 def test_a_sampler_with_a_copy_of_its_own_that_loads_weights_passes(run_world, verdicts, monkeypatch):

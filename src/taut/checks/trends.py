@@ -34,9 +34,8 @@ def truncation(evidence: Evidence) -> Finding | None:
     limit = f"sampling.max_new_tokens = {evidence.config.sampling.max_new_tokens}"
     if now == 1:
         measured = f"every reply is cut at {limit}"
-        return Finding(
-            "fail", f"{measured}: see that the model's end-of-sequence ids are known, or raise the limit"
-        )
+        advice = "see that the model's end-of-sequence ids are known, or raise the limit"
+        return Finding("warn", f"{measured}: {advice}, unless that is meant")
     shares = evidence.recent("reply/truncated", FEW)
     if not shares:
         return None
