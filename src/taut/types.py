@@ -85,6 +85,13 @@ class Rollout:
     episode: Episode | None = None
 
     @property
+    def sampled_ids(self) -> tuple[int, ...]:
+        """`ids` without what an environment told the model."""
+        if self.sampled is None:
+            return self.ids
+        return tuple(token for token, own in zip(self.ids, self.sampled, strict=True) if own)
+
+    @property
     def truncated(self) -> bool:
         return self.finish_reason == "length"
 

@@ -7,6 +7,7 @@ import pytest
 
 from taut.config import check, resolve
 from taut.launch.local import train
+from taut.launch.preflight import preflight_of
 from taut.launch.use import config_of_run, evaluate_model, sample_replies
 from taut.models.save import save_model
 from taut.models.tiny import tiny_gpt2
@@ -148,6 +149,20 @@ def test_a_conversation_of_several_turns_reaches_a_reward_function_as_messages(
     for reply in replies:
         assert reply.prompt_text.endswith("<|im_end|>\n<|im_start|>assistant\n")
         assert not reply.mask.any() or reply.terms["turns"] == (not reply.mask.all())
+
+
+def test_checks_see_through_what_an_environment_said(world):
+    """Before the run and during it: masks, pads and logprobs of replies with observations are in order."""
+    settings = resolve(world, {"algorithm.preset": "ppo", "sampling.max_new_tokens": 16, "run.steps": 1})[0]
+    lines = {line.name: line for line in preflight_of(settings)}
+    assert [line for line in lines.values() if line.verdict == "fail"] == []
+    for name in ("ratio", "mismatch", "mask", "pads", "micro-batches"):
+        assert lines[name].verdict == "pass", name
+    run = train(settings)
+    assert any(r.mask.any() and not r.mask.all() for r in run.replies(1))
+    found = run.checks()
+    assert {found[name]["level"] for name in ("mismatch", "mask", "pads")} == {"info"}
+    assert [check for check in found.values() if check["level"] == "error"] == []
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,7 @@ def _policy_loss(batch: Batch, evidence: Evidence, kl_coefficient: float) -> tup
     config, everyone = evidence.config, list(range(batch.size))
     assert batch.old_logprobs is not None
     assert batch.entropy is not None
-    count = denominator(
-        batch.response_mask, config.algorithm.loss_normalization, config.sampling.max_new_tokens
-    )
+    count = denominator(batch.response_mask, config.algorithm.loss_normalization, config.longest_reply)
     logprobs = (batch.old_logprobs - SHIFT).requires_grad_()
     part = part_of(batch, everyone, "cpu")
     loss = policy_loss(logprobs, batch.entropy, batch.old_logprobs, part, config, kl_coefficient, count).loss

@@ -23,7 +23,7 @@ FULL = 0.9
 
 def batch_arithmetic(config: Config, longest_prompt: int) -> Finding:
     """Prompts, replies, micro-batches, optimiser steps, tokens. That they divide, `config.check` has seen."""
-    algorithm, width = config.algorithm, longest_prompt + longest_reply(config)
+    algorithm, width = config.algorithm, longest_prompt + config.longest_reply
     replies = algorithm.prompts_per_step * algorithm.replies_per_prompt
     minibatch = replies // algorithm.minibatches
     rows = min(minibatch, max(1, config.learner.micro_batch_tokens // width))
@@ -31,7 +31,7 @@ def batch_arithmetic(config: Config, longest_prompt: int) -> Finding:
     text = "; ".join(
         [
             f"a step is {algorithm.prompts_per_step} prompts × {algorithm.replies_per_prompt} replies = {replies}, "
-            f"at most {replies * longest_reply(config):,} new tokens",
+            f"at most {replies * config.longest_reply:,} new tokens",
             f"{algorithm.epochs} epochs × {algorithm.minibatches} minibatches = {updates} optimiser steps of "
             f"{minibatch} replies, {updates * config.run.steps:,} in {config.run.steps} steps",
             f"micro-batches of {rows} replies at their longest ({width} tokens), {-(-minibatch // rows)} to a "
@@ -45,12 +45,6 @@ def batch_arithmetic(config: Config, longest_prompt: int) -> Finding:
         f"set it to {width} or more",
         otherwise="warn",
     )
-
-
-def longest_reply(config: Config) -> int:
-    """In tokens; what an environment says in between, no setting bounds."""
-    turns = 1 if config.environment.path is None else config.environment.max_turns
-    return turns * config.sampling.max_new_tokens
 
 
 def show_prompt(prompt: Prompt, tokenizer: PreTrainedTokenizerBase) -> str:

@@ -32,6 +32,8 @@ def truncation(evidence: Evidence) -> Finding | None:
     """Replies end by themselves."""
     now = evidence.metrics["reply/truncated"]
     limit = f"sampling.max_new_tokens = {evidence.config.sampling.max_new_tokens}"
+    if evidence.config.environment.path is not None:
+        limit += f" or by environment.max_turns = {evidence.config.environment.max_turns}"
     if now == 1:
         measured = f"every reply is cut at {limit}"
         advice = "see that the model's end-of-sequence ids are known, or raise the limit"
@@ -78,7 +80,8 @@ def clipped_share(evidence: Evidence) -> Finding | None:
 
 def repeats(evidence: Evidence) -> Finding | None:
     """Replies do not go round in circles."""
-    judged = [r.ids for r in evidence.batch.rollouts if len(r.ids) >= SHORTEST_JUDGED]
+    replies = [rollout.sampled_ids for rollout in evidence.batch.rollouts]
+    judged = [ids for ids in replies if len(ids) >= SHORTEST_JUDGED]
     if not judged:
         return None
     share = sum(repeated_share(ids) > REPEATED_ABOVE for ids in judged) / len(judged)

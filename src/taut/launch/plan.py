@@ -11,7 +11,7 @@ import torch
 from taut.checks.duration import Machine, PhaseTime, Work, measure_machine, step_time
 from taut.checks.finding import Finding
 from taut.checks.memory import FLOAT32, MemoryPlan, Models, Setting, Shape, learner_memory, sampler_memory
-from taut.checks.preflight import longest_reply, memory_fits
+from taut.checks.preflight import memory_fits
 from taut.config import WORLD, Config, DPOConfig, ModelConfig, check
 from taut.config.reward import reward_terms
 from taut.launch.models import weight_type
@@ -126,7 +126,7 @@ def _of_dpo(config: DPOConfig, ranks: int) -> tuple[Models, Shape, Setting, Work
 
 def _longest(config: Config, own: Any) -> tuple[int, int]:
     """Tokens of prompt and reply: what the settings allow, and the model's positions."""
-    prompt, reply = config.data.max_prompt_tokens, longest_reply(config)
+    prompt, reply = config.data.max_prompt_tokens, config.longest_reply
     positions = getattr(own.get_text_config(), "max_position_embeddings", None)
     if positions is not None:
         reply = min(reply, positions - 1)
