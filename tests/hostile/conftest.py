@@ -13,6 +13,7 @@ import pytest
 from taut.cli import DONE, WRONG_INPUT, main
 from taut.models.save import save_model
 from taut.models.tiny import character_tokenizer, tiny_gpt2
+from taut.store import Run
 from taut.tasks.adder import CHARACTERS, END
 
 SETTINGS = """
@@ -66,14 +67,17 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 @pytest.fixture
-def refused(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., None]:
-    """Asserts that a command ends in a short error that names the thing and the fix, and changes no file."""
+def refused(place: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., None]:
+    """Asserts that a command ends in a short error that names the thing and the fix, and changes no file.
 
-    def run(arguments: list[str], thing: str, fix: str, code: int = WRONG_INPUT) -> None:
+    `begun`: what is wrong shows only in the first step, so that there is a failed run.
+    """
+
+    def run(arguments: list[str], thing: str, fix: str, code: int = WRONG_INPUT, begun: bool = False) -> None:
         before = contents(place)
-        capsys.readouterr()
+        capfd.readouterr()
         ended = main(arguments)
-        out, err = capsys.readouterr()
+        out, err = capfd.readouterr()
         print(err)  # shown where one of these fails
         assert ended == code
         assert len(err.splitlines()) < 10
@@ -82,6 +86,9 @@ def refused(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., No
         assert not re.search(r"^step ", out, re.MULTILINE)
         assert re.search(thing, err)
         assert re.search(fix, err)
+        if begun:
+            assert Run.open("runs/new").status == "failed"
+            shutil.rmtree("runs/new")
         assert contents(place) == before
 
     return run

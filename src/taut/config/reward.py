@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from typing import NamedTuple
 
@@ -40,4 +41,6 @@ def _term(text: str) -> RewardTerm:
             f"module:function, or a reward model as model:FOLDER, with or without a weight before it, as in "
             f"0.2*file.py:function{hint}"
         )
+    if not math.isfinite(float(weight or 1)):
+        raise ValueError(f"reward: {text!r} has the weight {weight}, and a weight must be a finite number")
     return RewardTerm(float(weight or 1), reference)

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForSequenceClassification, PreTrainedTokenizerBase
+from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerBase
 
 from taut.config import LoraConfig
 from taut.models.adapter import Adapter, add_adapter
 from taut.models.decoder import last_hidden_states
+from taut.models.load import check_is_model, read_config
 from taut.models.sequences import pad_ids
 
 PAD = "<|pad|>"
@@ -120,10 +121,8 @@ class RewardModel(nn.Module):
 
 def check_is_reward_model(path: str) -> None:
     """Raises ValueError, before any weights load, where there is no model, or one of more labels than one."""
-    try:
-        labels = AutoConfig.from_pretrained(path).num_labels
-    except (OSError, ValueError) as error:
-        raise ValueError(f"reward model {path} does not load: {error}") from error
+    check_is_model(path, None, "reward model")
+    labels = read_config(path, setting="reward model").num_labels
     if labels != 1:
         raise ValueError(
             f"reward model {path} has {labels} labels and must have one: is it a sequence classifier? "

@@ -16,6 +16,8 @@ from taut.tasks.sources import Row
 from taut.types import Prompt
 
 Item = TypeVar("Item")
+CHARACTERS_A_TOKEN = 256
+"""No vocabulary in use has a longer token; their longest are runs of 128 spaces."""
 
 
 def column_of(rows: Sequence[Row], column: str, path: str) -> list[Any]:
@@ -48,6 +50,10 @@ def make_prompt(
     messages = check_messages(
         [{"role": "user", "content": value}] if isinstance(value, str) else value, f"{where}: the prompt"
     )
+    if not isinstance((columns or {}).get("chat_template_kwargs") or {}, Mapping):
+        raise ValueError(
+            f"{where}: chat_template_kwargs must be an object of the template's arguments, or null"
+        )
     text = render_chat(tokenizer, messages, where, template_arguments(columns or {}, tools))
     return Prompt(index, text, encode(tokenizer, text, where), columns or {}, tuple(messages))
 
@@ -80,22 +86,31 @@ def make_prompts(
     for number, (row, value) in enumerate(zip(rows, values, strict=True), 1):
         where = f"{path}, row {number}"
         columns = {key: other for key, other in row.items() if key != data.prompt_column}
+        if not fits(fewest_tokens(value), data, where, "at least "):
+            continue
         prompt = make_prompt(tokenizer, value, where, first_index + number - 1, data.as_chat, columns, tools)
         if environment is not None:
             prompt = replace(prompt, row=row)
-        if fits(prompt.ids, data, where):
+        if fits(len(prompt.ids), data, where):
             prompts.append(prompt)
     return prompts
 
 
-def fits(ids: Sequence[int], data: DataConfig, where: str) -> bool:
+def fewest_tokens(value: Any) -> int:
+    """How many a prompt has at the least, known without waiting for a tokenizer to read megabytes."""
+    messages = value if isinstance(value, list) else [{"content": value}]
+    contents = [message.get("content") for message in messages if isinstance(message, dict)]
+    return sum(len(content) for content in contents if isinstance(content, str)) // CHARACTERS_A_TOKEN
+
+
+def fits(tokens: int, data: DataConfig, where: str, at_least: str = "") -> bool:
     """Whether a prompt is within the limit. Raises ValueError where not, unless such prompts are skipped."""
-    if len(ids) <= data.max_prompt_tokens:
+    if tokens <= data.max_prompt_tokens:
         return True
     if data.long_prompts == "skip":
         return False
     raise ValueError(
-        f"{where}: the prompt has {len(ids)} tokens, more than data.max_prompt_tokens = "
+        f"{where}: the prompt has {at_least}{tokens} tokens, more than data.max_prompt_tokens = "
         f"{data.max_prompt_tokens}; raise the limit, remove the row, or set data.long_prompts to skip"
     )
 

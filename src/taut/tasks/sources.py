@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import re
@@ -31,6 +32,7 @@ def read_rows(path: str, seed: int = 0) -> list[Row]:
         rows = _read_folder(file)
     elif file.is_file() and file.suffix in READERS:
         options = {"delimiter": "\t"} if file.suffix == ".tsv" else {}
+        _check_file(file, options.get("delimiter", ","))
         rows = _load(path, READERS[file.suffix], data_files=str(file), **options)
     elif not file.exists() and HUB_ID.fullmatch(path) and not file.suffix.startswith((*READERS, ".jsonl")):
         name, config, split = (*path.split(":"), "", "")[:3]
@@ -59,14 +61,40 @@ def read_jsonl(path: str) -> list[Row]:
 
 def _row(line: bytes, where: str) -> Row:
     try:
-        row = json.loads(line.decode("utf-8-sig"))
+        row = json.loads(line.decode("utf-8-sig"), object_pairs_hook=_each_once)
     except UnicodeDecodeError as error:
         raise ValueError(f"{where} is not UTF-8: {error.reason} at byte {error.start}") from error
     except json.JSONDecodeError as error:
         raise ValueError(f"{where} is not JSON: {error.msg}") from error
+    except RecursionError:
+        raise ValueError(f"{where} nests too deeply to be read: write it flat") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
     if not isinstance(row, dict):
         raise ValueError(f"{where} must be a JSON object, not a {type(row).__name__}")
     return row
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> Row:
+    """json itself would keep the last of two values and say nothing."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(
+            f"{next(name for name in names if names.count(name) > 1)!r} is there twice: rename one"
+        )
+    return row
+
+
+def _check_file(file: Path, delimiter: str) -> None:
+    """Raises ValueError for what `datasets` fails on with no reason, or renames and says nothing."""
+    if not file.stat().st_size:
+        raise ValueError(f"data file {file} holds no rows")
+    if READERS[file.suffix] == "csv":
+        with file.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+            names = next(csv.reader(lines, delimiter=delimiter), [])
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"data file {file} has the column {twice[0]!r} twice: rename one")
 
 
 def _read_folder(folder: Path) -> list[Row]:

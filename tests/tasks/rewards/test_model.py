@@ -109,7 +109,7 @@ def test_a_reward_that_is_not_finite_is_a_failure(tmp_path):
 
 
 def test_what_is_no_reward_model_is_refused_before_its_weights_load(tmp_path):
-    with pytest.raises(ValueError, match=r"reward model .*nowhere does not load"):
+    with pytest.raises(ValueError, match=r"reward model .*nowhere: there is no such folder"):
         ModelScorer("rm", str(tmp_path / "nowhere"), TOKENIZER, "cpu", 1000)
     saved(llama(num_labels=3), tmp_path)
     with pytest.raises(ValueError, match="has 3 labels and must have one"):

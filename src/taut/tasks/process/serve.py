@@ -46,7 +46,11 @@ def _serve(connection: Connection, handle: Handle, kind: str) -> None:
                 request = connection.recv()
             except (EOFError, OSError):
                 return
-            connection.send(outcome_of(partial(handle, code, name, request, runner), file_of(code)))
+            outcome = outcome_of(partial(handle, code, name, request, runner), file_of(code))
+            try:
+                connection.send(outcome)
+            except OSError:  # the code closed it, and perhaps what asyncio would end with
+                os._exit(1)
 
 
 def outcome_of(work: Callable[[], Any], file: str = "") -> Outcome:
@@ -60,7 +64,11 @@ def outcome_of(work: Callable[[], Any], file: str = "") -> Outcome:
 
 
 def what_it_raised(error: BaseException, file: str) -> str:
-    return f"raised {type(error).__name__}: {error}{line_in(file, error)}"
+    try:
+        text = str(error)
+    except Exception:  # an exception's own text is a user's code, too
+        text = "(it has no text)"
+    return f"raised {type(error).__name__}: {text}{line_in(file, error)}"
 
 
 def file_of(code: Any) -> str:

@@ -90,10 +90,20 @@ class Worker:
             if left <= 0:
                 raise LostError(f"gave no answer within {timeout:g} s")
             on_wait(time.monotonic() - started)
-        outcome, content = self._connection.recv()
+        outcome, content = self._answer(self._connection)
         if outcome == "done":
             return content
         raise (RefusedError if outcome == "refused" else FailedError)(content)
+
+    @staticmethod
+    def _answer(connection: Connection) -> tuple[str, Any]:
+        try:
+            outcome, content = connection.recv()
+        except (EOFError, OSError):
+            raise
+        except Exception as error:  # code that writes to every file it finds writes here, too
+            raise LostError("wrote what is no answer to its connection") from error
+        return outcome, content
 
     def _start(self) -> Connection:
         # Not by multiprocessing: its spawned children import the user's main script again, and forked ones
