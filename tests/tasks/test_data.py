@@ -118,14 +118,18 @@ def talking(tokenizer):
     ("prompt", "completion", "message"),
     [
         ("1", [{"role": "assistant", "content": "3"}], "completion is a conversation and the prompt is text"),
+        (
+            [{"role": "user", "content": "1"}],
+            [{"role": "assistant", "content": "?"}, {"role": "tool", "content": "2"}],
+            "holds a message of role tool, .* write a row for each turn of the assistant's",
+        ),
         ("1", None, "f, row 1: the completion must be text or a list of messages, not NoneType"),
     ],
 )
 def test_what_is_no_reply_to_learn_is_named(tokenizer, prompt, completion, message):
+    (made,) = make_prompts([{"q": prompt}], talking(tokenizer), Q4, "f")
     with pytest.raises(ValueError, match=message):
-        completion_ids(
-            tokenizer, make_prompts([{"q": prompt}], tokenizer, Q4, "f")[0], completion, "f, row 1"
-        )
+        completion_ids(talking(tokenizer), made, completion, "f, row 1")
 
 
 @pytest.mark.parametrize(("part", "count"), [(3, 3), (0.25, 2), (0.3, 3), (0.01, 1)])

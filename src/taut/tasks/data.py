@@ -120,7 +120,8 @@ def completion_ids(
 ) -> tuple[int, ...]:
     """A reply to learn, up to and with its end-of-sequence token: a text, or messages that go on from the prompt's.
 
-    Raises ValueError where it is neither, or messages follow a prompt that is a text.
+    Raises ValueError where it is neither, where messages follow a prompt that is a text, and where one of them is not
+    the assistant's.
     """
     end = tokenizer.eos_token_id
     if isinstance(value, str):
@@ -129,6 +130,11 @@ def completion_ids(
     if prompt.messages is None:
         raise ValueError(
             f"{where}: the completion is a conversation and the prompt is text: make both the same"
+        )
+    if others := [message["role"] for message in reply if message["role"] != "assistant"]:
+        raise ValueError(
+            f"{where}: the completion holds a message of role {others[0]}, which would be learned as the model's own "
+            "words: write a row for each turn of the assistant's, with all that came before it as the prompt"
         )
     text = render_reply(tokenizer, prompt.messages, reply, where, template_arguments(prompt.columns))
     ids = tokenizer.encode(text, add_special_tokens=False)
