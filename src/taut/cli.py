@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 import taut
-from taut.commands import learn, look, prepare, use
+from taut.commands import again, learn, look, prepare, use
 from taut.commands.arguments import call_plain
 from taut.commands.help import print_commands, print_plain_help, print_settings_help
 from taut.terminal.console import make_console, printable
@@ -23,6 +23,7 @@ WITH_SETTINGS: dict[str, Callable[[list[str]], None]] = {
     "reward-model": learn.reward_model,
     "dpo": learn.dpo,
     "sweep": learn.sweep,
+    "replay": again.replay,
     "eval": use.evaluate,
     "sample": use.sample,
     "check": prepare.check,

@@ -8,6 +8,7 @@ import pytest
 from taut.config import check, resolve
 from taut.launch.local import train
 from taut.launch.preflight import preflight_of
+from taut.launch.replay import replay
 from taut.launch.use import config_of_run, evaluate_model, sample_replies
 from taut.models.save import save_model
 from taut.models.tiny import tiny_gpt2
@@ -87,6 +88,7 @@ def test_a_run_in_an_environment_trains_on_what_it_sampled(world):
         assert not reply.mask.any()
         assert np.isnan(reply.reward)
 
+    assert replay(run.directory, 3).differences == []
     config = config_of_run(run)
     assert evaluate_model(config)["eval/accuracy"] == pytest.approx(run.last("eval/accuracy"), abs=1e-6)
     replies = sample_replies(config, None, replies=2)

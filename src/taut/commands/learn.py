@@ -129,7 +129,7 @@ def _show(config: Config, taken: Arguments, start: Callable[[Any, Any, Any], Any
 def _what_is_kept(directory: Path) -> str:
     """Of a run that was interrupted, which may have been before there was one."""
     from taut.store import Run
-    from taut.terminal.summary import how_to_name
+    from taut.store.runs import how_to_name
     from taut.training.checkpoint import CHECKPOINTS, checkpoint_steps
 
     steps = Run.open(directory).step_count if (directory / "run.db").is_file() else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,13 +36,14 @@ from taut.rollout.local import LocalSampler
 from taut.rollout.sampler import Sampler
 from taut.rollout.source import PromptSource
 from taut.store import RetentionPolicy, Run, RunWriter
-from taut.store.runs import new_run_directory
+from taut.store.runs import how_to_name, new_run_directory
 from taut.store.writer import EventListener
 from taut.tasks.environments.host import EnvironmentHost
 from taut.tasks.environments.protocol import EnvironmentFactory
 from taut.training.checkpoint import CHECKPOINTS
 from taut.training.keeper import Keeper
 from taut.training.learner import LocalLearner
+from taut.training.non_finite import NonFiniteError
 from taut.training.ppo import Observer, Parts, kl_controller, train_ppo
 from taut.training.shaping import RewardShaper
 
@@ -160,8 +162,20 @@ def run_loop(
         ):
             parts.on_phase = watchdog.phase
             parts.inspector = StandingChecks(config, parts.learner, parts.sampler, store)
-            train_ppo(config, parts, store, [*observers, *trackers, watchdog.observe, keeper], first_step)
+            try:
+                train_ppo(config, parts, store, [*observers, *trackers, watchdog.observe, keeper], first_step)
+            except NonFiniteError as error:
+                raise NonFiniteError(f"{error}{how_to_replay(store.directory)}") from None
         store.finish("finished")  # before the trackers, which may wait for a network that is gone
+
+
+def how_to_replay(directory: Path) -> str:
+    """The command that finds what stopped a run at its newest step; "" where it has none."""
+    name = shlex.quote(how_to_name(directory))
+    return "".join(
+        f"\ntaut replay {name} --step {step} --bisect takes it once more, and finds the replies that bring it about"
+        for step in Run.open(directory).kept_steps()[-1:]
+    )
 
 
 def retention_of(config: Config) -> RetentionPolicy:

@@ -10,7 +10,13 @@ from typing import Any
 
 from taut.config import Config, check, to_yaml
 from taut.config.reward import ENVIRONMENT
-from taut.launch.continued import config_to_fork, config_to_resume, whole_checkpoint
+from taut.launch.continued import (
+    begun_anew,
+    config_to_fork,
+    config_to_resume,
+    whole_checkpoint,
+    with_threads_of,
+)
 from taut.launch.environments import with_environment
 from taut.launch.local import (
     Prepared,
@@ -63,11 +69,11 @@ def resume(
     refuse_if_driven(directory)
     config = config_to_resume(run, {} if steps is None else {"run.steps": steps})
     _check(config, reward)
-    prepared = prepare(_with_threads_of(run, config), on_wait, reward, environment)
+    prepared = prepare(with_threads_of(run, config), on_wait, reward, environment)
     with RunWriter.resume(directory, retention_of(config), to_yaml(config)) as store:
         store.listeners.append(on_event)
         _tell_of_differences(store, run, prepared.device)
-        first_step = _take_up(prepared, store)
+        first_step = _take_up(prepared, store, run)
         store.supersede_after(first_step - 1)
         run_loop(prepared, store, observers, on_wait, first_step)
     return Run.open(directory)
@@ -100,7 +106,8 @@ def fork(
     own = new_run_directory(config.run.root, config.run.name)
     prepared = prepare(config, on_wait, reward, environment)
     restore(prepared.parts, folder, changed)
-    facts = {**machine_facts(prepared.device), "parent": parent.name, "parent_step": step}
+    origin = {"parent": parent.name, "parent_step": step, "begun_anew": sorted(changed)}
+    facts = {**machine_facts(prepared.device), **origin}
     with RunWriter.create(own, to_yaml(config), facts, retention_of(config)) as store:
         _link(folder, own / CHECKPOINTS / folder.name)
         store.listeners.append(on_event)
@@ -115,7 +122,7 @@ def _check(config: Config, reward: Reward | None) -> None:
     check(config if reward is None else config.model_copy(update={"reward": plain}))
 
 
-def _take_up(prepared: Prepared, store: RunWriter) -> int:
+def _take_up(prepared: Prepared, store: RunWriter, run: Run) -> int:
     """Restores the newest whole checkpoint and returns the next step; without one the run begins again, at 0."""
     directory = store.directory / CHECKPOINTS
     clean_up(directory)
@@ -124,7 +131,7 @@ def _take_up(prepared: Prepared, store: RunWriter) -> int:
         problem = damage(folder)
         if problem is None:
             store.event("resume", "from", f"resumed after step {step}", step=step)
-            return 1 + restore(prepared.parts, folder)
+            return 1 + restore(prepared.parts, folder, begun_anew(run, step))
         message = (
             f"the checkpoint of step {step} is damaged ({problem}) and now called {set_aside(folder).name}"
         )
@@ -133,19 +140,17 @@ def _take_up(prepared: Prepared, store: RunWriter) -> int:
     return 0
 
 
-def _with_threads_of(run: Run, config: Config) -> Config:
-    threads = run.facts.get("threads", config.run.threads)
-    return config.model_copy(update={"run": config.run.model_copy(update={"threads": threads})})
-
-
 def _tell_of_differences(store: RunWriter, run: Run, device: str) -> None:
+    if changes := changes_of_machine(run, device):
+        message = f"the run does not go on bit for bit as it would have: {changes}"
+        store.event("resume", "machine", message, "warning")
+
+
+def changes_of_machine(run: Run, device: str) -> str:
+    """What of this machine is not as it was when the run was made, and may change its bits; "" if nothing."""
     here, then = machine_facts(device), run.facts
     differing = [name for name in FOR_BITS if here[name] != then.get(name)]
-    if differing:
-        changes = ", ".join(f"{name} is {here[name]} and was {then.get(name)}" for name in differing)
-        store.event(
-            "resume", "machine", f"the run does not go on bit for bit as it would have: {changes}", "warning"
-        )
+    return ", ".join(f"{name} is {here[name]} and was {then.get(name)}" for name in differing)
 
 
 def _link(folder: Path, place: Path) -> None:

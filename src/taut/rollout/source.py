@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from taut.types import Prompt
+
+
+class Source(Protocol):
+    """What the loop asks of whatever hands out prompts."""
+
+    def take(self, count: int, without: Collection[int] = ()) -> list[Prompt]:
+        """`count` prompts for a batch, or fewer, none with an index in `without`: those the batch has tried."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs to go on from here."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None: ...
 
 
 class PromptSource:

@@ -16,7 +16,7 @@ import yaml
 from taut.store.batch import Sighting, StoredBatch, StoredUpdate, pad, padded_batch, token_rows
 from taut.store.codec import floats_from_blob, from_json, number, reply_from_row
 from taut.store.database import REPLY_COLUMN_LIST, get_meta, reading, require_readable
-from taut.store.record import ReplyRecord
+from taut.store.record import ReplyRecord, StepRecord, UpdateRecord
 
 _DEAD_AFTER_SECONDS = 60.0
 
@@ -155,6 +155,24 @@ class Run:
             updates = _updates(db, batch_id, max((len(reply.ids) for reply in replies), default=0))
         return padded_batch(step, from_json(constants), replies, updates)
 
+    def record(self, step: int) -> StepRecord:
+        """A step as it was appended."""
+        batch, replies = self.batch(step), self.replies(step)
+        updates = [
+            UpdateRecord(
+                update.epoch,
+                update.minibatch,
+                update.rows,
+                [seen[: batch.lengths[row]] for row, seen in zip(update.rows, update.logprobs, strict=True)],
+                update.scalars,
+                update.applied,
+            )
+            for update in batch.updates
+        ]
+        [scalars] = [row for row in self.scalars() if row["step"] == step]
+        del scalars["step"]
+        return StepRecord(step, batch.constants, scalars, replies, updates)
+
     def events(self, after_id: int = 0) -> list[dict[str, Any]]:
         """Rows of id, time (seconds since the epoch), step, kind, level, name, message, data."""
         columns = ("id", "time", "step", "kind", "level", "name", "message", "data")
@@ -178,7 +196,7 @@ class Run:
             query = "SELECT id FROM batches WHERE step = ? AND kept AND NOT superseded"
             found = db.execute(query, (step,)).fetchone()
             if found is None:
-                kept = _as_ranges(_kept_steps(db)) or "none"
+                kept = as_ranges(_kept_steps(db)) or "none"
                 raise ValueError(f"run {self.name!r} holds no replies of step {step}; steps kept: {kept}")
             yield db, found[0]
 
@@ -223,7 +241,7 @@ def _updates(db: sqlite3.Connection, batch_id: int, width: int) -> list[StoredUp
     return updates
 
 
-def _as_ranges(steps: list[int]) -> str:
+def as_ranges(steps: list[int]) -> str:
     """[0, 50, 80, 81, 82] as "0, 50, 80-82"."""
     ranges: list[list[int]] = []
     for step in steps:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from taut.config import Config
 from taut.store.compare import summary_rows
 from taut.store.run import Run
 
@@ -39,6 +40,11 @@ def find_run(root: Path | str, name_or_path: Path | str) -> Run:
     nearest = difflib.get_close_matches(str(name_or_path), names, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else "`taut runs` lists what there is"
     raise ValueError(f"no run {str(name_or_path)!r} in {str(root)!r}: {hint}")
+
+
+def how_to_name(directory: Path) -> str:
+    """A run as commands take it: by its name where they look for it, else by its directory."""
+    return directory.name if directory.parent == Path(Config().run.root) else str(directory)
 
 
 def new_run_directory(root: Path | str, name: str | None = None) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -13,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from taut.checks.gauge import describe_clipped_share, describe_collapse, is_judged, steps_per_batch
-from taut.config import Config
 from taut.store import Run
 from taut.store.compare import LAST_STEPS, summary_rows
+from taut.store.runs import how_to_name
 from taut.terminal.checks import checks_lines, event_line
 from taut.terminal.console import foreign, glyphs_of, printable
 from taut.terminal.metrics import duration, number, shown_metrics
@@ -45,11 +44,6 @@ def print_training_summary(run: Run, console: Console) -> None:
     for line in checks_lines(run.checks(), console):
         console.print(Padding(line, (0, 1)))
     console.print(where, follow, sep="\n", soft_wrap=True)  # a folded command could not be copied
-
-
-def how_to_name(directory: Path) -> str:
-    """A run as commands take it: by its name where they look for it, else by its directory."""
-    return directory.name if directory.parent == Path(Config().run.root) else str(directory)
 
 
 def run_summary(run: Run, console: Console) -> RenderableType:

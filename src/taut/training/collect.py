@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from taut.config import Config
 from taut.rollout.sampler import Sampler
 from taut.rollout.sampling import Sampling
-from taut.rollout.source import PromptSource
+from taut.rollout.source import Source
 from taut.tasks.scorer import Scorer
 from taut.training.timing import Stopwatch
 from taut.types import Prompt, Rollout, Score
@@ -39,7 +39,7 @@ def sampling_of(config: Config, step: int) -> Sampling:
 
 
 def collect(
-    source: PromptSource, sampler: Sampler, scorer: Scorer, config: Config, step: int, watch: Stopwatch
+    source: Source, sampler: Sampler, scorer: Scorer, config: Config, step: int, watch: Stopwatch
 ) -> Collected:
     """`prompts_per_step` groups of scored replies.
 

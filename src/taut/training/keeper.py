@@ -48,21 +48,22 @@ class Keeper:
             self.wait()
             raise KeyboardInterrupt
 
-    def _save(self) -> None:
+    def _save(self, remove_old: bool = True) -> None:
         """The step that was last taken, unless that is done or under way."""
         if self._unsaved is not None:
             self.parts.on_phase("checkpoint")
             self.wait()
-            self._write(*self._unsaved)
+            self._write(*self._unsaved, remove_old)
             self._unsaved = None
 
-    def _write(self, step: int, accuracy: float | None) -> None:
+    def _write(self, step: int, accuracy: float | None, remove_old: bool) -> None:
         write, done = snapshot(self.parts, step), Future[None]()
 
         def work() -> None:
             try:
                 write_checkpoint(self.directory, step, write, accuracy)
-                keep_newest_and_best(self.directory, self.config.checkpoint.keep)
+                if remove_old:
+                    keep_newest_and_best(self.directory, self.config.checkpoint.keep)
             except BaseException as error:  # whatever it is, it is raised where the loop hears of it
                 done.set_exception(error)
             else:
@@ -86,7 +87,7 @@ class Keeper:
     ) -> None:
         """What is being written is finished first, unless the run was told to stop at once."""
         if isinstance(error, NonFiniteError | CheckFailedError):
-            self._save()
+            self._save(remove_old=False)  # a replay of this step begins at the one before
         if error is None:
             self.wait()
         elif self._writing is not None and not isinstance(error, KeyboardInterrupt):

@@ -39,6 +39,10 @@ class Learner(Protocol):
         """The policy's loss on the whole batch as one minibatch, with another cut of it; changes nothing."""
         ...
 
+    def rehearse(self, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace) -> OptimizerStep | None:
+        """An optimiser step on these rows of the batch, but for the step itself; changes nothing."""
+        ...
+
     def weights(self) -> Mapping[str, Tensor]:
         """The policy's weights, by name; an adapter's apart from its base's."""
         ...
@@ -196,8 +200,11 @@ class LocalLearner:
         # The first scale gives the head's output another meaning; a value clip must not take that for a move.
         return replace(batch, values=normalizer.denormalize(batch.values)) if first else batch
 
+    def rehearse(self, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace) -> OptimizerStep | None:
+        return self._optimizer_step(batch, rows, schedule, trace, move=False)
+
     def _optimizer_step(
-        self, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace
+        self, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace, move: bool = True
     ) -> OptimizerStep | None:
         """All gradients first, then all steps: a number that is not finite stops both models or neither."""
         step = policy_gradient(self.policy, batch, rows, trace, self.config, schedule)
@@ -205,15 +212,19 @@ class LocalLearner:
             return None
         step.applied = step.applied and not self._warming_up(schedule)
         step.scalars["learning_rate"] = self.policy_optimizer.param_groups[0]["lr"]
-        if not step.not_finite:
-            self._move(step, batch, rows, schedule, trace)
+        optimizers = [] if step.not_finite else self._clipped(step, batch, rows, schedule, trace)
+        if move:
+            for optimizer in optimizers:
+                optimizer.step()
         self.policy.zero_grad()
         if self.critic is not None:
             self.critic.zero_grad()
         return step
 
-    def _move(self, step: OptimizerStep, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace) -> None:
-        """Takes the optimisers' steps, or says in `step` why not."""
+    def _clipped(
+        self, step: OptimizerStep, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace
+    ) -> list[torch.optim.Optimizer]:
+        """Completes and clips the gradients; returns the optimisers that may step, or says in `step` why none may."""
         moving: list[_Moving] = []
         if step.applied:
 
@@ -232,9 +243,8 @@ class LocalLearner:
                 step.scalars[each.norm] = self._clip(each, batch, rows)
         except NonFiniteError as error:
             step.not_finite, step.applied = str(error), False
-            return
-        for each in moving:
-            each.optimizer.step()
+            return []
+        return [each.optimizer for each in moving]
 
     def _clip(self, moving: _Moving, batch: Batch, rows: Rows) -> float:
         parameters = moving.model.trained_parameters()

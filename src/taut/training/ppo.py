@@ -9,7 +9,7 @@ from typing import Protocol
 from taut.config import Config
 from taut.objective.kl import AdaptiveController, FixedController
 from taut.rollout.sampler import Sampler
-from taut.rollout.source import PromptSource
+from taut.rollout.source import Source
 from taut.store import StepRecord
 from taut.tasks.scorer import Scorer
 from taut.training.advantages import estimate_advantages
@@ -31,14 +31,14 @@ Observer = Callable[[int, Metrics], None]
 
 
 class StepStore(Protocol):
-    def append(self, record: StepRecord) -> None: ...
+    def append(self, record: StepRecord, /) -> None: ...
 
 
 @dataclass
 class Parts:
     """What the loop holds; where each of them runs, it does not know."""
 
-    source: PromptSource
+    source: Source
     held_out: Sequence[Prompt]
     sampler: Sampler
     scorer: Scorer
