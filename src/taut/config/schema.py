@@ -51,7 +51,7 @@ class ModelConfig(Section):
     gradient_checkpointing: bool = False
     """Compute layers again in the backward pass: less memory, a third more time."""
     trust_remote_code: bool = False
-    """Run Python code that comes with the model."""
+    """Run Python code that comes with the model, and load pickled weights where it has no others."""
 
 
 class LoraConfig(Section):

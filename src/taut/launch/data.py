@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, Config, DataConfig, ModelConfig
 from taut.launch.world import world_tokenizer
-from taut.models.load import check_is_model, load_tokenizer, max_positions
+from taut.models.load import check_is_model, check_vocabulary, load_tokenizer, max_positions
 from taut.models.tiny import POSITIONS
 from taut.tasks.adder import adder_world
 from taut.tasks.data import hold_out, make_prompts
@@ -29,8 +29,11 @@ class PromptSets:
 def tokenizer_for(model: ModelConfig) -> PreTrainedTokenizerBase:
     if model.path == WORLD:
         return world_tokenizer()
-    check_is_model(model.path, model.gguf_file)
-    return load_tokenizer(model.path, model.gguf_file, model.trust_remote_code)
+    check_is_model(model.path, model.gguf_file, trust_remote_code=model.trust_remote_code)
+    tokenizer = load_tokenizer(model.path, model.gguf_file, model.trust_remote_code)
+    if model.gguf_file is None:  # which holds both
+        check_vocabulary(tokenizer, model.path, model.trust_remote_code)
+    return tokenizer
 
 
 def load_prompts(

@@ -54,7 +54,7 @@ def check_critic(config: Config) -> None:
     """Raises ValueError, before any weights load, where `critic.path` will be read and holds no model."""
     path = config.critic.path
     if config.algorithm.advantage == "gae" and path is not None:
-        check_is_model(path, None, "critic.path")
+        check_is_model(path, None, "critic.path", config.model.trust_remote_code)
         read_config(path, None, config.model.trust_remote_code, "critic.path")
 
 

@@ -152,7 +152,7 @@ def model_config(model: ModelConfig) -> Any:
     """transformers' config of `model.path`."""
     if model.path == WORLD:
         return untrained_world_policy(0).model.config
-    check_is_model(model.path, model.gguf_file)
+    check_is_model(model.path, model.gguf_file, trust_remote_code=model.trust_remote_code)
     return read_config(model.path, model.gguf_file, model.trust_remote_code)
 
 

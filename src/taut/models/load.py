@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.errors import HFValidationError
+from huggingface_hub.errors import HFValidationError, StrictDataclassError
 from huggingface_hub.utils import validate_repo_id
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -20,6 +22,19 @@ from transformers import (
 
 from taut.models.four_bit import four_bit_settings, prepare_packed
 
+UNREADABLE = (
+    OSError,
+    ValueError,
+    ImportError,  # also an attention that is not installed
+    RuntimeError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    StrictDataclassError,
+    SafetensorError,
+    pickle.UnpicklingError,
+)
+"""What transformers raises where a folder is damaged: whatever its own code runs into."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "temperature": (1.0,),
     "top_k": (0,),
@@ -44,8 +59,8 @@ def load_tokenizer(
     _need_gguf(gguf_file)
     try:
         return AutoTokenizer.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
-    except (OSError, ValueError) as error:
-        raise ValueError(_not_loaded("tokenizer", path, error)) from error
+    except UNREADABLE as error:
+        raise ValueError(not_loaded("tokenizer", path, error)) from error
 
 
 def load_model(
@@ -72,11 +87,14 @@ def load_model(
             trust_remote_code=trust_remote_code,
             output_loading_info=True,
             quantization_config=four_bit_settings() if four_bit else None,
+            ignore_mismatched_sizes=True,  # which are then refused, by name
+            use_safetensors=None if trust_remote_code or gguf_file else True,
         )
-    except (OSError, ValueError, ImportError) as error:  # ImportError: an attention that is not installed
-        raise ValueError(_not_loaded("causal language model", path, error)) from error
+    except UNREADABLE as error:
+        raise ValueError(not_loaded("causal language model", path, error)) from error
     model, info = loaded
-    _refuse_missing(info, f"model.path {path}", "causal language model")
+    refuse_incomplete(info, f"model.path {path}", "causal language model")
+    _refuse_non_finite(model, f"model.path {path}")
     if four_bit:
         prepare_packed(model)
     return (_as_ordinary_model(model) if gguf_file else model).eval()
@@ -99,10 +117,12 @@ def load_backbone(
             attn_implementation=attention,
             trust_remote_code=trust_remote_code,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            use_safetensors=None if trust_remote_code else True,
         )
-    except (OSError, ValueError, ImportError) as error:
-        raise ValueError(_not_loaded("decoder", path, error, "critic.path")) from error
-    _refuse_missing(info, f"critic.path {path}", "decoder")
+    except UNREADABLE as error:
+        raise ValueError(not_loaded("decoder", path, error, "critic.path")) from error
+    refuse_incomplete(info, f"critic.path {path}", "decoder")
     return backbone.eval()
 
 
@@ -117,19 +137,34 @@ def _refuse_classifier(path: str, gguf_file: str | None, trust_remote_code: bool
             )
 
 
-def _refuse_missing(info: Any, path: str, what: str) -> None:
-    """transformers would fill the gaps with random numbers and go on."""
+def refuse_incomplete(info: Any, path: str, what: str) -> None:
+    """Raises ValueError where weights are missing or of another shape: transformers would draw them at random."""
     if missing := sorted(info["missing_keys"]):
         raise ValueError(
             f"{path} is no complete {what}: it lacks {len(missing)} of its weights, {missing[0]} among them"
         )
+    for name, *shapes in sorted(info["mismatched_keys"]):
+        saved, wanted = map(tuple, shapes)
+        raise ValueError(
+            f"{path}: {name} has the shape {saved} and by config.json {wanted}: one of them is another model's"
+        )
 
 
-def check_is_model(path: str, gguf_file: str | None, setting: str = "model.path") -> None:
+def _refuse_non_finite(model: Any, path: str) -> None:
+    for name, weights in model.named_parameters():
+        if weights.is_floating_point() and weights.numel() and not weights.abs().max().isfinite():
+            raise ValueError(f"{path}: {name} holds NaN or infinity: take weights from before that happened")
+
+
+def check_is_model(
+    path: str, gguf_file: str | None, setting: str = "model.path", trust_remote_code: bool = False
+) -> None:
     """Raises ValueError before anything is loaded where `path` is neither a model's folder nor what a hub id may be.
 
-    `setting` is where the path was given.
+    `setting` is where the path was given. Also where its weights are pickled, unless it is trusted.
     """
+    if Path(path).is_file():
+        raise ValueError(f"{setting} {path} is a file: name the model's folder")
     if not Path(path).is_dir():
         try:
             validate_repo_id(path)
@@ -143,6 +178,12 @@ def check_is_model(path: str, gguf_file: str | None, setting: str = "model.path"
                 f"{setting} {path} holds GGUF weights and no config.json: set model.gguf_file, to {gguf[0].name}"
             )
         raise ValueError(f"{setting} {path} is not a model folder: it holds no config.json")
+    pickled = sorted(Path(path).glob("pytorch_model*.bin"))
+    if pickled and not trust_remote_code and not any(Path(path).glob("*.safetensors")):
+        raise ValueError(
+            f"{setting} {path} holds pickled weights ({pickled[0].name}), and a pickle can run code as it is read: "
+            "save them as safetensors, or set model.trust_remote_code to true where you trust who made them"
+        )
 
 
 def max_positions(path: str, gguf_file: str | None = None, trust_remote_code: bool = False) -> int | None:
@@ -164,8 +205,30 @@ def read_config(
     _need_gguf(gguf_file)
     try:
         return AutoConfig.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
-    except (OSError, ValueError) as error:
-        raise ValueError(_not_loaded("model's config", path, error, setting)) from error
+    except UNREADABLE as error:
+        raise ValueError(not_loaded("model's config", path, error, setting)) from error
+
+
+def check_vocabulary(
+    tokenizer: PreTrainedTokenizerBase,
+    path: str,
+    trust_remote_code: bool = False,
+    setting: str = "model.path",
+) -> None:
+    """Raises ValueError where the tokenizer writes ids that the model has no embeddings for, by its config alone.
+
+    Tokens that were added behind the vocabulary, such as a pad that is never read, may be without.
+    """
+    size = getattr(
+        read_config(path, None, trust_remote_code, setting).get_text_config(),
+        "vocab_size",
+        tokenizer.vocab_size,
+    )
+    if tokenizer.vocab_size > size:
+        raise ValueError(
+            f"the tokenizer at {setting} {path} has {tokenizer.vocab_size} tokens and the model embeddings for {size}: "
+            "it is another model's; put the model's own in its place"
+        )
 
 
 def end_of_sequence_ids(model: Any, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
@@ -202,6 +265,12 @@ def _as_ordinary_model(model: Any) -> Any:
     return ordinary
 
 
-def _not_loaded(what: str, path: str, error: Exception, setting: str = "model.path") -> str:
+def not_loaded(what: str, path: str, error: Exception, setting: str = "model.path") -> str:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if isinstance(error, SafetensorError):
+        reason = f"its weights are cut or damaged, copy them again ({reason})"
+    elif "trust_remote_code" in str(error):
+        reason = "it brings code of its own; set model.trust_remote_code to true where you have read it"
+    elif not Path(path).exists():
+        reason = f"there is no such folder, and as a hub id: {reason}"
     return f"no {what} could be loaded from {setting} {path}: {reason}"

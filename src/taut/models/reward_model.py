@@ -14,7 +14,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 from taut.config import LoraConfig
 from taut.models.adapter import Adapter, add_adapter
 from taut.models.decoder import last_hidden_states
-from taut.models.load import check_is_model, read_config
+from taut.models.load import UNREADABLE, check_is_model, not_loaded, read_config, refuse_incomplete
 from taut.models.sequences import pad_ids
 
 PAD = "<|pad|>"
@@ -65,14 +65,15 @@ class RewardModel(nn.Module):
         check_is_reward_model(path)
         try:
             model, info = AutoModelForSequenceClassification.from_pretrained(
-                path, dtype=torch.float32, output_loading_info=True
+                path,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                use_safetensors=True,
             )
-        except (OSError, ValueError) as error:
-            raise ValueError(f"reward model {path} does not load: {error}") from error
-        if missing := sorted(info["missing_keys"]):
-            raise ValueError(
-                f"reward model {path} lacks {len(missing)} of its weights, {missing[0]} among them"
-            )
+        except UNREADABLE as error:
+            raise ValueError(not_loaded("reward model", path, error, "reward model")) from error
+        refuse_incomplete(info, f"reward model {path}", "sequence classifier")
         if not isinstance(getattr(model, "score", None), nn.Linear):
             raise ValueError(
                 f"reward model {path} is a {type(model).__name__}, which has no linear head on a decoder"
