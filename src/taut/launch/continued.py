@@ -103,6 +103,11 @@ def start_of_replay(run: Run, step: int) -> Start:
     Raises ValueError naming the steps that are not.
     """
     directory = run.directory / CHECKPOINTS
+    kept = run.kept_steps()
+    if not 1 <= step <= max(kept, default=0):
+        raise ValueError(
+            f"run {run.name!r} has no step {step}; those whose replies are kept: {as_ranges(kept) or 'none'}"
+        )
     forked_at = run.facts.get("parent_step", 0)
     before = [s for s in checkpoint_steps(directory) if s < step]
     nearest = next((s for s in reversed(before) if damage(checkpoint_folder(directory, s)) is None), None)
@@ -111,7 +116,6 @@ def start_of_replay(run: Run, step: int) -> Start:
             f"run {run.name!r} was forked after step {forked_at} and holds no whole checkpoint before step {step}"
         )
     first = (nearest or 0) + 1
-    kept = run.kept_steps()
     missing = sorted(set(range(first, step + 1)) - set(kept))
     if missing:
         since = (
@@ -119,7 +123,7 @@ def start_of_replay(run: Run, step: int) -> Start:
         )
         raise ValueError(
             f"step {step} of run {run.name!r} cannot be replayed: that needs the replies of every step since {since}, "
-            f"and those of steps {as_ranges(missing)} are not kept; kept are {as_ranges(kept) or 'none'}. "
+            f"and those of steps {as_ranges(missing)} are not kept; kept are {as_ranges(kept)}. "
             "A smaller checkpoint.every or a larger store.keep_newest keeps both together"
         )
     folder = checkpoint_folder(directory, nearest) if nearest else None

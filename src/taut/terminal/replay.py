@@ -35,7 +35,8 @@ def print_replay(replay: Replay, console: Console) -> None:
             f"   {origin}: {len(last.replayed.optimizer_steps)} optimiser steps, {len(stored.replies)} replies, "
             f"{tokens} trained tokens",
             style="not bold dim",
-        )
+        ),
+        soft_wrap=True,
     )
     console.print(_verdict(replay, console), soft_wrap=True)
     console.print(_optimizer_steps(last))
@@ -97,10 +98,8 @@ def _optimizer_steps(last: ReplayedStep) -> Table:
         for pair in zip_longest(last.stored.optimizer_steps, last.replayed.optimizer_steps)
     ]
     names = [name for name in PER_OPTIMIZER_STEP if any(name in each for pair in pairs for each in pair)]
-    headings = [column for name in names for column in (name, "replayed")]
-    table = plain_table("optimiser step", right=["optimiser step"])
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    headings = [heading for name in names for heading in (f"{name}\nstored", "\nreplayed")]
+    table = plain_table("optimiser\nstep", *headings, right=["optimiser\nstep", *headings])
     for number, pair in enumerate(pairs):
         cells = [_number(each.get(name)) for name in names for each in pair]
         table.add_row(str(number), *cells)
@@ -117,7 +116,7 @@ def _changed_metrics(last: ReplayedStep, console: Console) -> Table:
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+    return "" if value is None else f"{value:.5g}"
 
 
 def _culprits(culprits: Culprits, stored: StepRecord, console: Console) -> Text:
