@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
 import os
 import sqlite3
 import sys
@@ -57,6 +58,8 @@ REMEDIES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code: 0 done, 1 failed, 2 wrong input, 130 interrupted."""
+    sys.stdout = sys.stdout or io.StringIO()  # None where the shell closed it
+    sys.stderr = sys.stderr or io.StringIO()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     try:

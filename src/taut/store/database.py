@@ -5,6 +5,7 @@ A row's id only ever grows, so a reader that remembers the last one it saw asks 
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -109,6 +110,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
     The file is opened writable although nothing is written: a journal that a killed writer left can only be
     rolled back by a connection that may. On a read-only disk a closed run opens as immutable.
+
+    Raises ValueError where it is damaged.
     """
     closed = not path.with_name(path.name + "-wal").exists()
     immutable = closed and not os.access(path.parent, os.W_OK)
@@ -118,6 +121,8 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         db.execute("PRAGMA query_only=ON")
         db.execute("BEGIN")
         yield db
+    except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); restore it or remove it") from error
     finally:
         db.close()
 
@@ -166,8 +171,8 @@ def require_readable(path: Path, name: str) -> dict[str, Any]:
     try:
         with reading(path) as db:
             meta = get_meta(db)
-    except sqlite3.Error as error:
-        raise ValueError(f"run {name!r}: {path} cannot be read ({error}); restore it or remove it") from None
+    except ValueError as error:
+        raise ValueError(f"run {name!r}: {error}") from None
     version = meta.get("schema_version")
     if version != SCHEMA_VERSION:
         newer = isinstance(version, int) and version > SCHEMA_VERSION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -36,7 +37,13 @@ def export_run(run: Run, directory: Path | str, format: ExportFormat) -> None:
     directory = Path(directory)
     if directory.exists():
         raise ValueError(f"{str(directory)!r} exists and is not overwritten: choose another place")
-    writers[format](run, directory)
+    beside = directory.with_name(f".{directory.name}.writing")
+    try:
+        writers[format](run, beside)
+    except BaseException:  # an interrupt, too, leaves no half of a table
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    beside.rename(directory)
 
 
 def _export_jsonl(run: Run, directory: Path) -> None:

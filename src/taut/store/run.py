@@ -46,8 +46,16 @@ class Run:
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        """The resolved configuration."""
-        return yaml.safe_load((self.directory / "config.yaml").read_text(encoding="utf-8")) or {}
+        """The resolved configuration. Raises ValueError where its file is gone or damaged."""
+        file = self.directory / "config.yaml"
+        try:
+            config = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            why = " ".join(str(error).split())
+            raise ValueError(f"run {self.name!r}: {file} cannot be read ({why}); restore it") from error
+        if not isinstance(config, dict):
+            raise ValueError(f"run {self.name!r}: {file} holds no settings; restore it")
+        return config
 
     @cached_property
     def facts(self) -> dict[str, Any]:
