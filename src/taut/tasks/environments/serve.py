@@ -1,4 +1,4 @@
-"""The process of an environment: `python -m taut.tasks.environments.serve FD`. It holds many episodes at once."""
+"""The process of an environment: `python -m taut.tasks.environments.serve FD PIPE`. It holds many episodes at once."""
 
 from __future__ import annotations
 

@@ -7,9 +7,11 @@ by ("done", value), ("refused", text) where the code itself is at fault, or ("ra
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import inspect
 import os
 import pickle
+import signal
 import sys
 import threading
 import time
@@ -28,6 +30,7 @@ Handle = Callable[[Any, str, tuple[str, Any], asyncio.Runner], Any]
 
 def run(handle: Handle, kind: str) -> None:
     """Serves the connection that the command line names, until it or the parent process ends."""
+    _end_with_pipe(int(sys.argv[2]))
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     _serve(Connection(int(sys.argv[1])), handle, kind)
 
@@ -88,8 +91,17 @@ def _load(source: str | bytes, name: str, kind: str) -> Any:
         ) from error
 
 
+def _end_with_pipe(life: int) -> None:
+    """Has the kernel end this process, and what it started, once nobody holds the other end of the pipe.
+
+    Code that hangs would outlive a run that was killed; and while it holds Python's lock no thread could end it.
+    """
+    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+
+
 def _end_with(parent: int) -> None:
-    """Code that hangs would outlive a run that was killed."""
+    """The same by asking, where the kernel's signal does not end a process, as on macOS."""
     while os.getppid() == parent:
         time.sleep(1)
-    os._exit(1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -109,17 +111,18 @@ class Worker:
         # Not by multiprocessing: its spawned children import the user's main script again, and forked ones
         # inherit torch's threads in whatever state they are.
         ours, theirs = socket.socketpair()
-        with theirs:
+        life, held = os.pipe()
+        with theirs, os.fdopen(life):
             process = subprocess.Popen(
-                [sys.executable, "-m", self._server, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-m", self._server, str(theirs.fileno()), str(life)],
+                pass_fds=[theirs.fileno(), life],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what it prints must not mix with the run's own output
                 start_new_session=True,  # an interrupt is for the run to handle
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
             )
         connection = Connection(ours.detach())
-        self._end = weakref.finalize(self, _end, process, connection)
+        self._end = weakref.finalize(self, _end, process, connection, held)
         return connection
 
     def _forget(self) -> None:
@@ -127,7 +130,10 @@ class Worker:
         self._end()
 
 
-def _end(process: subprocess.Popen[bytes], connection: Connection) -> None:
+def _end(process: subprocess.Popen[bytes], connection: Connection, held: int) -> None:
+    """With all that the code started."""
     connection.close()
-    process.kill()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    os.close(held)

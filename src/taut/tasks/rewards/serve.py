@@ -1,4 +1,4 @@
-"""The process of a reward function: `python -m taut.tasks.rewards.serve FD`."""
+"""The process of a reward function: `python -m taut.tasks.rewards.serve FD PIPE`."""
 
 from __future__ import annotations
 
