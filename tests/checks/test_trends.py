@@ -50,6 +50,9 @@ def of(metric, values):
         (trends.clipped_share, of("clip/binding", [0.05] * 20), "pass"),
         (trends.clipped_share, of("clip/binding", [0.15] * 20), "warn"),
         (trends.clipped_share, of("clip/binding", [0.15] * 19), None),
+        # mean 0.115, standard deviation 0.0205, so an error of 0.0046; then mean 0.125 with the same
+        (trends.clipped_share, of("clip/binding", [0.095] * 10 + [0.135] * 10), "pass"),
+        (trends.clipped_share, of("clip/binding", [0.105] * 10 + [0.145] * 10), "warn"),
         # of 1 reply a batch
         (trends.reward_failures, of("reply/excluded", [0, 0, 0, 0]), None),
         (trends.reward_failures, of("reply/excluded", [0, 0, 0, 0, 0]), "pass"),

@@ -73,9 +73,10 @@ def clipped_share(evidence: Evidence) -> Finding | None:
     shares = evidence.recent("clip/binding", MANY)
     if not shares or not is_judged(evidence.config.algorithm.model_dump()):
         return None
-    share = _mean(shares)
-    measured = f"clipped share {share:.1%} over {MANY} steps"
-    return judge(WASTED_BELOW <= share <= OVERUSED_ABOVE, measured, describe_clipped_share(share), "warn")
+    share, error = _mean(shares), stdev(shares) / MANY**0.5
+    measured = f"clipped share {share:.1%} ± {error:.1%} over {MANY} steps"
+    useful = share + 2 * error >= WASTED_BELOW and share - 2 * error <= OVERUSED_ABOVE
+    return judge(useful, measured, describe_clipped_share(share), "warn")
 
 
 def repeats(evidence: Evidence) -> Finding | None:
