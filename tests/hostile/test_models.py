@@ -106,6 +106,8 @@ ROWS = {
     "a family that is none": (config_with(model_type="gpt99"), "model.path model", "gpt99"),
     "a classifier": (config_with(architectures=["GPT2ForSequenceClassification"]), "model.path model", "model:model"),
     "layers that are a text": (config_with(n_layer="two"), "model.path model", "n_layer|int"),
+    "no layers": (config_with(n_layer=0), "model.path model", "num_hidden_layers = 0, and a model has at least 1"),
+    "a width below 0": (config_with(n_embd=-4), "model.path model", "hidden_size = -4, and a model has at least 1"),
     "more layers than weights": (config_with(n_layer=9), "model.path model", "lacks"),
     "heads that do not divide": (config_with(n_head=3), "model.path model", "n_head|num_heads|divisible"),
     "a vocabulary larger than the weights": (config_with(vocab_size=10**4), "model.path model", "shape"),

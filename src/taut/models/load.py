@@ -51,6 +51,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 """Settings of a generation config that change sampling, and the values beside None that do not."""
 
+SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+"""Of a model, by transformers' common names."""
+
 
 def load_tokenizer(
     path: str, gguf_file: str | None = None, trust_remote_code: bool = False
@@ -204,9 +207,15 @@ def read_config(
     """The model's config, without its weights. Raises ValueError naming the setting where there is none."""
     _need_gguf(gguf_file)
     try:
-        return AutoConfig.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
+        config = AutoConfig.from_pretrained(path, gguf_file=gguf_file, trust_remote_code=trust_remote_code)
     except UNREADABLE as error:
         raise ValueError(not_loaded("model's config", path, error, setting)) from error
+    text = config.get_text_config()
+    for name in SIZES:
+        size = getattr(text, name, 1)
+        if isinstance(size, int) and size < 1:
+            raise ValueError(f"{setting} {path}: its config says {name} = {size}, and a model has at least 1")
+    return config
 
 
 def check_vocabulary(
