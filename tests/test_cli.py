@@ -336,7 +336,9 @@ def test_eval_scores_the_run_s_newest_checkpoint(taut):
     code, out, _ = taut("eval", "first", "--json")
     assert code == DONE
     run = Run.open("runs/first")
-    assert json.loads(out) == {name: run.last(name) for name in ("eval/accuracy", "eval/greedy")}
+    assert json.loads(out) == {
+        name: run.last(name) for name in ("eval/accuracy", "eval/greedy", "eval/failed")
+    }
     assert taut("eval", "small.yaml")[1].startswith("eval/accuracy")
 
 

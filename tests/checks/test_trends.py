@@ -1,5 +1,6 @@
 """What is judged over several steps, from histories written by hand."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -13,12 +14,12 @@ from taut.training.batch import collate
 from taut.types import Prompt, Rollout, Schedule, Score, Trace
 
 
-def evidence(history, settings=None, replies=((1, 2),)):
+def evidence(history, settings=None, replies=((1, 2),), scores=None):
     rollouts = [
         Rollout(Prompt(row, "", (1,)), 0, tuple(ids), "", np.zeros(len(ids), np.float32), "stop")
         for row, ids in enumerate(replies)
     ]
-    batch = collate(rollouts, [Score(1.0) for _ in rollouts])
+    batch = collate(rollouts, scores or [Score(1.0) for _ in rollouts])
     config, _ = resolve({"algorithm.preset": "ppo", **(settings or {})})
     trace = Trace([], torch.zeros(batch.reply_ids.shape), torch.zeros(batch.reply_ids.shape))
     return Evidence(config, batch, Schedule(len(history), []), trace, history)
@@ -59,6 +60,10 @@ def of(metric, values):
         (trends.reward_failures, of("reply/excluded", [0.04] * 5 + [0.07] * 5), "pass"),
         (trends.reward_failures, of("reply/excluded", [0.04] * 5 + [0.09] * 5), "warn"),
         (trends.reward_failures, of("reply/excluded", [0.004] * 5 + [0.009] * 5), "pass"),
+        (trends.reward_failures, of("reply/excluded", [0.1]), None),
+        (trends.reward_failures, of("reply/excluded", [0.11]), "warn"),
+        (trends.reward_failures, of("reply/excluded", [0.11, 0, 0, 0, 0]), "warn"),
+        (trends.reward_failures, of("reply/excluded", [0.11, 0, 0, 0, 0, 0]), "pass"),
         (trends.reward_failures, of("reply/excluded", [0.15] * 10), "warn"),
         (trends.reward_failures, of("reply/excluded", [0.15] * 5), "warn"),
     ],
@@ -71,6 +76,17 @@ def test_verdicts(check, history, verdict):
 def test_failures_of_the_first_steps_are_not_rising():
     """There is nothing before them to compare with."""
     assert trends.reward_failures(evidence(of("reply/excluded", [0.05] * 5))).verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("environment", "the environment"), ("score", "reward function score")]
+)
+def test_the_first_step_with_many_failures_names_what_failed(name, what):
+    scores = [Score(math.nan, failures={name: "took longer than 2 s"})] * 3 + [Score(1.0)]
+    finding = trends.reward_failures(evidence([{"reply/excluded": 3.0}], replies=[(1,)] * 4, scores=scores))
+    assert finding.message.startswith(
+        f"3 of the step's 4 replies have no reward: {what} took longer than 2 s"
+    )
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,22 @@ def test_a_run_in_an_environment_trains_on_what_it_sampled(world):
         sample_replies(config, ["hello"], replies=2)
 
 
+def test_held_out_failures_are_warnings_of_the_run_and_of_an_evaluation(world):
+    """Replies to a third of the 9 prompts fail if they end; each prompt has 4 sampled replies and a greedy one."""
+    config = resolve(world, {"data.eval_path": world["data.path"], "run.steps": 1, "eval.every": 0})[0]
+    run = train(config)
+    [event] = [event for event in run.events() if event["kind"] == "evaluation"]
+    warnings = []
+    scores = evaluate_model(config_of_run(run), lambda step, message: warnings.append(message))
+    failed = round(45 * run.last("eval/failed"))
+    assert 0 < failed <= 15
+    for told in (event["message"], *warnings):
+        start = f"{failed} of 45 held-out replies have no reward: the environment raised RuntimeError: not this one"
+        assert told.startswith(start)
+    assert (event["level"], event["step"], len(warnings)) == ("warning", 1, 1)
+    assert scores["eval/failed"] == run.last("eval/failed")
+
+
 def test_a_class_at_hand_and_a_function_added_to_what_it_pays(world):
     class Once:
         def reset(self, row):

@@ -140,3 +140,15 @@ def test_a_wait_in_the_middle_is_shown_beside_the_metrics_until_it_is_over(make_
     view.wait("waiting for the reward function judge", 7, 60)
     view.wait("waiting for the reward function judge", 60, 60)
     assert "waiting" not in drawn(view)
+
+
+@pytest.mark.parametrize(("failed", "shown"), [(0.0, False), (61.0, True)])
+def test_failed_replies_are_in_each_line_where_there_are_any(make_console, failed, shown):
+    metrics = {"reward/mean": 1.0, "reply/excluded": failed, "eval/failed": failed / 100}
+    console = make_console()
+    LinesView(config(), console).observe(1, metrics)
+    live = LiveView(config(), make_console())
+    live.observe(1, metrics)
+    for page in (console.file.getvalue(), drawn(live)):
+        assert ("failed" in page) == shown
+    assert ("failed 61  held-out failed 61.0 %" in console.file.getvalue()) == shown

@@ -1,11 +1,16 @@
 """Replies token by token, with and without colour, in a console that can show little."""
 
 import io
+import math
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+from taut.store import Run, RunWriter, StepRecord, UpdateRecord
+from taut.store.codec import to_json
 from taut.terminal.show import print_run, run_object, step_view
 from taut.terminal.tokens import TokenView, token_lines
 
@@ -139,3 +144,25 @@ def test_lines_break_at_the_width(width, make_console):
     assert len(lines) % 2 == 0
     assert all(line.cell_len <= width + 1 for line in lines)
     assert sum(line.plain.count("token") for line in lines) == 50
+
+
+def test_one_reply_of_each_failure_is_shown_whatever_is_clipped(tmp_path, made_up_run, make_console):
+    """Replies 2 to 5 fail in two ways; without them the reply that the clip holds most stands alone."""
+    step = made_up_run.replies(1)
+    whys = ["hangs: 3 s", "hangs: 4 s", "raised KeyError: 'gold'", "hangs: 5 s"]
+    failed = [
+        replace(step[0], reward=math.nan, sample=n, failures={"score": why}) for n, why in enumerate(whys)
+    ]
+    updates = [UpdateRecord(0, 0, np.arange(6), [np.zeros(3, np.float32)] * 6)]
+    with RunWriter.create(tmp_path / "failing", to_json(made_up_run.config), {}) as writer:
+        constants = {"clip_low": 0.2, "clip_high": 0.2, "surrogate": "clipped"}
+        writer.append(StepRecord(1, constants, {}, [*step, *failed], updates))
+    run = Run.open(tmp_path / "failing")
+    view = step_view(run, 1, -1, replies=1)
+    assert [reply.failures for reply in view.replies] == [{}, {"score": whys[0]}, {"score": whys[2]}]
+    assert view.without_reward == 4
+    console = make_console()
+    print_run(run, console, 1, -1, "ratio", replies=1)
+    assert "4 have no reward; one of each failure is shown" in console.file.getvalue()
+    assert "score raised KeyError: 'gold'" in console.file.getvalue()
+    assert step_view(run, 1, -1, replies=0).replies == []

@@ -63,3 +63,15 @@ def test_the_command_at_the_end_works_as_it_stands(tmp_path, monkeypatch, make_c
     assert main(["compare", *name]) == DONE
     assert "my run" in capsys.readouterr().out
     assert (name == ["my run"]) == (root == "runs")
+
+
+@pytest.mark.parametrize(("failed", "line"), [((0, 0), []), ((61, 2), ["failed", "63"])])
+def test_failed_replies_are_in_the_summary_where_there_were_any(tmp_path, make_console, failed, line):
+    with RunWriter.create(tmp_path / "run", json.dumps(CONFIG), {}) as writer:
+        for step, count in enumerate(failed, 1):
+            scalars = {"reward/mean": 1.0, "reply/excluded": float(count), "eval/failed": 0.0}
+            writer.append(StepRecord(step, {}, scalars))
+    console = make_console()
+    print_training_summary(Run.open(tmp_path / "run"), console)
+    lines = [line.split()[:2] for line in console.file.getvalue().splitlines() if "failed" in line]
+    assert lines == [line] * bool(line)

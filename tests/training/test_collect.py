@@ -1,5 +1,7 @@
 """From prompts to a batch, with a sampler and a scorer made of literals."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,7 @@ def test_evaluation_scores_sampled_and_greedy_replies_with_noise_of_its_own(make
     assert scores == {
         "eval/accuracy": pytest.approx((1.5 + 1 + 1.5) / 3),
         "eval/greedy": pytest.approx(1 / 3),
+        "eval/failed": 0.0,
     }
     (_, sampled), (_, greedy) = sampler.calls
     assert sampled.seed == 3 + EVALUATION_STREAM != sampling_of(config, 1).seed
@@ -110,3 +113,21 @@ def test_a_stopwatch_adds_up_each_phase(monkeypatch):
             pass
     assert dict(watch.seconds) == {"sample": 6.0}
     assert watch.total == 20.0
+
+
+class FailsOnLateSamples(RewardsEvenPrompts):
+    def score(self, rollouts, step):
+        return [
+            Score(math.nan, failures={"f": f"hangs on {r.sample}"}) if r.sample else Score(1.0)
+            for r in rollouts
+        ]
+
+
+def test_held_out_replies_that_fail_are_told(make_config):
+    """Of 3 prompts' 4 sampled replies and the greedy one, only the samples 0 and the greedy ones have a reward."""
+    told = []
+    config = make_config(eval__samples=4, eval__limit=3)
+    warn = lambda *heard: told.append(heard)  # noqa: E731
+    scores = evaluate(prompts(8), Echo(), FailsOnLateSamples(), config, 5, warn)
+    assert scores == {"eval/accuracy": 1.0, "eval/greedy": 1.0, "eval/failed": 9 / 15}
+    assert told == [(5, "9 of 15 held-out replies have no reward: reward function f hangs on 1")]

@@ -7,6 +7,7 @@ from statistics import stdev
 
 from taut.checks.finding import Evidence, Finding, judge
 from taut.checks.gauge import COLLAPSED_BELOW, OVERUSED_ABOVE, WASTED_BELOW, describe_clipped_share, is_judged
+from taut.tasks.scorer import first_failure
 
 FEW, MANY = 5, 20
 """Steps. What shows at once is judged over the few, what is noisy from step to step over the many."""
@@ -100,17 +101,21 @@ def repeated_share(ids: Sequence[int]) -> float:
 
 
 def reward_failures(evidence: Evidence) -> Finding | None:
-    """Reward functions fail on few replies, and on no more than before."""
+    """What gives the reward fails on few replies of each step, and on no more than before."""
+    size, failed = evidence.batch.size, evidence.metrics["reply/excluded"]
+    why = first_failure(score.failures for score in evidence.batch.scores) or "a reward function fails"
+    advice = f"{why} (taut show has each failure); such replies train nothing"
+    if failed / size > FAILED_ABOVE:
+        return Finding("warn", f"{failed:.0f} of the step's {size} replies have no reward: {advice}")
     counts = evidence.recent("reply/excluded", FEW)
     if not counts:
         return None
     earlier = evidence.recent("reply/excluded", 2 * FEW)[:FEW]
-    share, before = _mean(counts) / evidence.batch.size, _mean(earlier) / evidence.batch.size
+    share, before = _mean(counts) / size, _mean(earlier) / size
     rising = bool(earlier) and share > FAILURES_FROM and share > 2 * before
     measured = f"{share:.1%} of the replies of {FEW} steps have no reward"
     measured += f", {before:.1%} of the {FEW} before" if earlier else ""
-    advice = "a reward function fails, and taut show says why; the replies it fails on train nothing"
-    return judge(share <= FAILED_ABOVE and not rising, measured, advice, "warn")
+    return judge(max(counts) / size <= FAILED_ABOVE and not rising, measured, advice, "warn")
 
 
 def _mean(values: Sequence[float]) -> float:

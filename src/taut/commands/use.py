@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from json import dumps
 
 from taut.commands.arguments import config_to_use, take_apart, take_count
@@ -20,12 +21,15 @@ def evaluate(arguments: list[str]) -> None:
     config = config_to_use(taken)
     from taut.launch.use import evaluate_model
 
-    scores = evaluate_model(config)
+    warnings: list[str] = []
+    scores = evaluate_model(config, lambda step, message: warnings.append(message))
     if "json" in taken.switches:
         print(dumps(scores))
     else:
         for name, score in scores.items():
             make_console().print(f"{name:15}{score:.3f}")
+    for message in warnings:
+        print(f"warning: {message}", file=sys.stderr)
 
 
 def sample(arguments: list[str]) -> None:

@@ -161,6 +161,7 @@ def run_loop(
             Keeper(config, parts, checkpoints, interrupts.stop_asked) as keeper,
         ):
             parts.on_phase = watchdog.phase
+            parts.warn = lambda step, message: store.event("evaluation", "failed", message, "warning", step)
             parts.inspector = StandingChecks(config, parts.learner, parts.sampler, store)
             try:
                 train_ppo(config, parts, store, [*observers, *trackers, watchdog.observe, keeper], first_step)

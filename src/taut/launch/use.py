@@ -16,7 +16,7 @@ from taut.store import Run
 from taut.tasks.data import make_prompts
 from taut.training.checkpoint import CHECKPOINTS, newest_checkpoint
 from taut.training.collect import sampling_of
-from taut.training.evaluate import evaluate
+from taut.training.evaluate import OnWarning, evaluate, nobody_warned
 from taut.types import Rollout
 
 
@@ -28,10 +28,10 @@ def config_of_run(run: Run) -> Config:
     return config.model_copy(update={"model": model})
 
 
-def evaluate_model(config: Config) -> dict[str, float]:
-    """`eval/accuracy` and `eval/greedy` of `model.path` on the held-out prompts.
+def evaluate_model(config: Config, warn: OnWarning = nobody_warned) -> dict[str, float]:
+    """`eval/accuracy`, `eval/greedy` and `eval/failed` of `model.path` on the held-out prompts.
 
-    Raises ValueError where the data has none.
+    `warn` hears why replies have no reward, where some have none. Raises ValueError where the data has none.
     """
     quiet_libraries()
     tokenizer = tokenizer_for(config.model)
@@ -44,7 +44,8 @@ def evaluate_model(config: Config) -> dict[str, float]:
     scorer = make_scorer(config, tokenizer, device, wait_for_nothing)
     scorer.check(held_out)
     policy = load_policy(config, device)
-    return evaluate(held_out, make_sampler(policy, tokenizer, config, environment), scorer, config)
+    sampler = make_sampler(policy, tokenizer, config, environment)
+    return evaluate(held_out, sampler, scorer, config, warn=warn)
 
 
 def sample_replies(config: Config, prompts: Sequence[str] | None, replies: int) -> list[Rollout]:

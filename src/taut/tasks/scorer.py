@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -88,11 +88,16 @@ class WeightedSum:
 
 
 def _refuse_failure_of_all(scores: Sequence[Score]) -> None:
-    failures = [(name, why) for score in scores for name, why in score.failures.items()]
-    if failures and not any(score.scored for score in scores):
-        name, why = failures[0]
-        what = "the environment" if name == ENVIRONMENT else f"reward function {name}"
-        raise ValueError(f"{what} {why}, and so none of the {len(scores)} replies has a reward")
+    failure = first_failure(score.failures for score in scores)
+    if failure and not any(score.scored for score in scores):
+        raise ValueError(f"{failure}, and so none of the {len(scores)} replies has a reward")
+
+
+def first_failure(failures: Iterable[Mapping[str, str]]) -> str | None:
+    """What failed first and why, as a clause; of each reply the failures, by what failed. None where none did."""
+    for name, why in (item for each in failures for item in each.items()):
+        return f"{'the environment' if name == ENVIRONMENT else f'reward function {name}'} {why}"
+    return None
 
 
 def in_parallel(work: Sequence[Callable[[], Result]]) -> list[Result]:

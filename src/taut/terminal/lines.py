@@ -16,7 +16,10 @@ from taut.terminal.checks import event_line
 from taut.terminal.metrics import duration, shown_metrics
 from taut.terminal.summary import print_training_summary, summary_row
 
-IN_A_LINE = ("reward/mean", "eval/accuracy", "clip/binding", "kl/old_k1", "entropy", "rate/tokens")
+IN_A_LINE = (
+    *("reward/mean", "reply/excluded", "eval/accuracy", "eval/failed"),
+    *("clip/binding", "kl/old_k1", "entropy", "rate/tokens"),
+)
 
 
 class LinesView:
@@ -48,8 +51,9 @@ class LinesView:
         steps = self.config.run.steps
         words = [f"step {step:>{len(str(steps))}}/{steps}"]
         for shown in shown_metrics(self.config.algorithm.surrogate):
-            if shown.metric in IN_A_LINE and shown.metric in metrics:
-                words.append(f"{shown.label} {shown.format(metrics[shown.metric])}")
+            value = metrics.get(shown.metric)
+            if shown.metric in IN_A_LINE and value is not None and (value or not shown.only_above_zero):
+                words.append(f"{shown.label} {shown.format(value)}")
         if self.first_step is None:
             self.first_step, self.started = step, time.monotonic()
             if len(words) == 1:  # nothing was evaluated

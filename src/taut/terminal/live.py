@@ -123,7 +123,7 @@ class LiveView:
         table.add_column(style="cyan", no_wrap=True)
         for shown in shown_metrics(self.config.algorithm.surrogate):
             values = self.series[shown.metric]
-            if values:
+            if values and (any(values) or not shown.only_above_zero):
                 course = sparkline(values, max(8, width - 40), bars, shown.floor)
                 table.add_row(shown.label, shown.format(values[-1]), _change(shown, values), course)
         return table

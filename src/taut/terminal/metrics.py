@@ -15,6 +15,7 @@ class Shown:
     """Whether its change since the start is worth a column."""
     floor: float | None = None
     """Where the sparkline stands on."""
+    only_above_zero: bool = False
 
 
 def number(value: float) -> str:
@@ -49,8 +50,10 @@ def shown_metrics(surrogate: str) -> list[Shown]:
     """In the order shown; a run that lacks one does not show it."""
     return [
         Shown("reward", "reward/mean", number, change=True),
+        Shown("failed", "reply/excluded", count, floor=0, only_above_zero=True),
         Shown("held-out", "eval/accuracy", number, change=True),
         Shown("greedy", "eval/greedy", number, change=True),
+        Shown("held-out failed", "eval/failed", percent, floor=0, only_above_zero=True),
         Shown(clip_label(surrogate), "clip/binding", percent, floor=0),
         Shown("KL from old", "kl/old_k1", fine),
         Shown("KL from ref", "kl/ref_k1", fine),

@@ -49,8 +49,10 @@ class StepView:
     clip_high: float | None
     surrogate: str
     batch_size: int
+    without_reward: int
     replies: list[ReplyView]
-    """Those with the most tokens held by the clip first, and of as many, in the order of the batch."""
+    """Those with the most tokens held by the clip first, and of as many, in the order of the batch; then one of each
+    failure that is not among them."""
 
 
 def print_run(
@@ -95,12 +97,28 @@ def step_view(run: Run, step: int, optimizer_step: int, replies: int) -> StepVie
     states, text_of = clip_states(batch), _token_texts(run)
     held = {row: _held(states[earlier], place) for row, (earlier, place) in seen.items()}
     most_held = sorted(range(len(records)), key=lambda row: (-held.get(row, 0), row))
-    shown = [
-        _reply_view(records[row], text_of, seen.get(row), states) for row in most_held[: max(0, replies)]
-    ]
+    chosen = most_held[:replies] if replies > 0 else []
+    chosen += _rows_of_other_failures(records, chosen) if chosen else []
+    shown = [_reply_view(records[row], text_of, seen.get(row), states) for row in chosen]
+    failed = sum(math.isnan(record.reward) for record in records)
     low, high, surrogate = (batch.constants[key] for key in ("clip_low", "clip_high", "surrogate"))
     epoch = batch.updates[at].epoch
-    return StepView(step, at, count, epoch, low, high, surrogate, len(records), shown)
+    return StepView(step, at, count, epoch, low, high, surrogate, len(records), failed, shown)
+
+
+def _rows_of_other_failures(records: Sequence[ReplyRecord], chosen: Sequence[int]) -> list[int]:
+    """The first reply of each failure that no chosen reply has: what failed, and the kind of why it gave."""
+
+    def kinds(row: int) -> set[tuple[str, str]]:
+        return {(name, why.partition(":")[0]) for name, why in records[row].failures.items()}
+
+    told = {kind for row in chosen for kind in kinds(row)}
+    rows = []
+    for row in range(len(records)):
+        if not kinds(row) <= told:
+            rows.append(row)
+            told |= kinds(row)
+    return rows
 
 
 def _held(state: Any, place: int) -> int:
@@ -181,6 +199,9 @@ def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
     )
     first = f"the most {clip_label(view.surrogate)} first"
     head.append(f"\n{len(view.replies)} of {view.batch_size} replies, {first}", style="not bold dim")
+    if view.without_reward:
+        told = f"{view.without_reward} have no reward; one of each failure is shown"
+        head.append(f"\n{told}", style="not bold red")
     return Group(head, legend(color, view.surrogate, console), "", grid)
 
 

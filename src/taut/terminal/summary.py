@@ -30,6 +30,8 @@ def summary_row(run: Run) -> dict[str, Any]:
         **results,
         "directory": str(run.directory),
         "eval/greedy": run.last("eval/greedy"),
+        "eval/failed": run.last("eval/failed"),
+        "reply/excluded": float(run.series("reply/excluded")[1].sum()),
         "gauge": gauge_of(run, results["clip/binding"]),
         "checks": {name: event["level"] for name, event in run.checks().items()},
     }
@@ -77,13 +79,15 @@ def run_summary(run: Run, console: Console) -> RenderableType:
 
 
 def outcome(run: Run, console: Console) -> Table:
-    """Reward, held-out accuracy and clipped share, each with its course and what it means."""
-    [results] = summary_rows([run])
-    greedy, share = run.last("eval/greedy"), results["clip/binding"]
+    """Reward, held-out accuracy, clipped share and failed replies, each with its course and what it means."""
+    results = summary_row(run)
+    greedy, share = results["eval/greedy"], results["clip/binding"]
     surrogate = run.config.get("algorithm", {}).get("surrogate", "clipped")
     meanings = {
         "reward/mean": f"mean of the last {LAST_STEPS} steps",
+        "reply/excluded": "replies of all steps together, which trained nothing",
         "eval/accuracy": "" if greedy is None else f"greedy {number(greedy)}",
+        "eval/failed": "in neither",
         "clip/binding": "; ".join(filter(None, ["mean of all steps", gauge_of(run, share)])),
     }
     table = Table.grid(padding=(0, 2))
@@ -92,10 +96,11 @@ def outcome(run: Run, console: Console) -> Table:
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(style="dim")
     for shown in shown_metrics(surrogate):
-        if shown.metric in meanings and results[shown.metric] is not None:
+        value = results[shown.metric] if shown.metric in meanings else None
+        if value is not None and (value or not shown.only_above_zero):
             series = run.series(shown.metric)[1].tolist()
             course = sparkline(series, COURSE_WIDTH, glyphs_of(console).bars, shown.floor)
-            table.add_row(shown.label, shown.format(results[shown.metric]), course, meanings[shown.metric])
+            table.add_row(shown.label, shown.format(value), course, meanings[shown.metric])
     return table
 
 

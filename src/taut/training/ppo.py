@@ -15,7 +15,7 @@ from taut.tasks.scorer import Scorer
 from taut.training.advantages import estimate_advantages
 from taut.training.batch import collate
 from taut.training.collect import collect
-from taut.training.evaluate import evaluate
+from taut.training.evaluate import OnWarning, evaluate, nobody_warned
 from taut.training.inspector import Inspector, NoInspector
 from taut.training.learner import Learner
 from taut.training.metrics import Metrics, reference_kl_per_reply, step_metrics, time_metrics
@@ -47,6 +47,7 @@ class Parts:
     shape_rewards: RewardShaper
     on_phase: OnPhase = lambda phase: None
     """Hears what the loop is at, and may be waiting for."""
+    warn: OnWarning = nobody_warned
     inspector: Inspector = field(default_factory=NoInspector)
 
 
@@ -104,7 +105,7 @@ def evaluation(config: Config, parts: Parts, step: int) -> Metrics:
     if not due or not parts.held_out:
         return {}
     parts.on_phase("evaluate")
-    return evaluate(parts.held_out, parts.sampler, parts.scorer, config, step)
+    return evaluate(parts.held_out, parts.sampler, parts.scorer, config, step, parts.warn)
 
 
 def finish_step(record: StepRecord, parts: Parts, store: StepStore, observers: Sequence[Observer]) -> None:
