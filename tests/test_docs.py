@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -186,6 +187,20 @@ def test_trls_spellings_are_listed_as_they_are_understood() -> None:
     table = page.partition("## Understood as they are written")[2].partition("## ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} == set(ALIASES)
+
+
+def test_the_readme_lists_every_extra_and_hints_name_no_other() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(project["optional-dependencies"]) - {"dev"}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = readme.partition("What is optional comes with an extra")[2].partition("An error")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == extras
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "src").rglob("*.py")]
+    named = {
+        name for page in pages for name in re.findall(r"'(\S+\[[\w,]+\])'", page.read_text(encoding="utf-8"))
+    }
+    assert {name.partition("[")[0] for name in named} == {"taut"}
+    assert {extra for name in named for extra in name[5:-1].split(",")} <= extras
 
 
 def files_of_the_repository() -> list[str]:

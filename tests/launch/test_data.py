@@ -75,7 +75,9 @@ def test_the_held_out_are_drawn_with_the_seed_or_named(own):
 def test_too_few_prompts_are_told_with_both_numbers(own):
     with pytest.raises(ValueError, match=r"has 9 prompts and algorithm.prompts_per_step is 10: set it to 9"):
         load(own, algorithm__prompts_per_step=10)
-    with pytest.raises(ValueError, match=r"has 3 prompts and algorithm.prompts_per_step is 4"):
+    with pytest.raises(
+        ValueError, match=r"data\.held_out = 6 leaves 3 of the 9 prompts of .* is 4: hold out fewer"
+    ):
         load(own, data__eval_path=None, data__held_out=6)
 
 

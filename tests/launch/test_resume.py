@@ -16,9 +16,9 @@ import torch
 from taut.config import resolve
 from taut.launch.continued import config_to_resume
 from taut.launch.local import train
-from taut.launch.resume import fork, resume
+from taut.launch.resume import fork, goes_on, resume
 from taut.store import Run, RunWriter
-from taut.training import checkpoint, snapshot
+from taut.training import checkpoint, keeper, snapshot
 
 HARDEST = {
     "algorithm.preset": "ppo",
@@ -43,6 +43,18 @@ def settings(own, tmp_path):
     rows = [{"prompt": f"{a}+1=", "digit": str(a), "answer": str(a + 1)} for a in range(10)]
     (tmp_path / "prompts.jsonl").write_text("\n".join(map(json.dumps, rows)))
     return {**own, **HARDEST, "run.steps": 15, "checkpoint.every": 4}
+
+
+@pytest.mark.parametrize(
+    ("step", "last", "said"),
+    [
+        (11, 11, "goes on after step 11, from its newest checkpoint"),
+        (11, 12, "goes on after step 11, from its newest checkpoint; step 12 is taken again"),
+        (11, 18, "goes on after step 11, from its newest checkpoint; steps 12 to 18 are taken again"),
+    ],
+)
+def test_what_is_taken_again_is_said(step, last, said):
+    assert goes_on(step, last) == said
 
 
 def stop_after(step):
@@ -131,6 +143,20 @@ def small(own):
     return {**own, **small, "run.steps": 6, "checkpoint.every": 2, "data.eval_path": None}
 
 
+def test_an_interrupt_names_the_step_that_is_being_saved(small, monkeypatch):
+    """And not the one after it, though all that is left of the step is to save it."""
+    write, said = checkpoint.write_checkpoint, []
+
+    def slowly(*arguments):
+        time.sleep(2.5)  # the watchdog looks once a second
+        write(*arguments)
+
+    monkeypatch.setattr(keeper, "write_checkpoint", slowly)
+    with pytest.raises(KeyboardInterrupt):
+        train(resolve(small)[0], [stop_after(3)], lambda *words: said.append(words[0]))
+    assert "finishing step 3 and saving it; interrupt again to stop at once" in said
+
+
 def test_a_damaged_checkpoint_is_never_resumed_from(small):
     whole = train(resolve({**small, "run.name": "whole"})[0])
     run = interrupted(small, 3)
@@ -147,6 +173,8 @@ def test_a_damaged_checkpoint_is_never_resumed_from(small):
     assert names == {"damaged_step_000003", "step_000004", "step_000006"}
     rows = resumed.scalars(include_superseded=True)
     assert [row["step"] for row in rows if row["superseded"]] == [3]
+    [said] = [event["message"] for event in resumed.events() if event["name"] == "from"]
+    assert said == "goes on after step 2, from its newest checkpoint; step 3 is taken again"
 
 
 def test_a_run_without_a_checkpoint_begins_again(small):

@@ -26,6 +26,7 @@ def test_lines_tell_what_does_not_pass_and_that_it_passes_again(make_console):
         event("mismatch", "info", 4),
         event("long_prompts", "warning", kind="data"),
         event("chat_template", "info", kind="data"),
+        event("from", "info", kind="resume"),
     ):
         view.tell(told)
     assert view.console.file.getvalue().splitlines() == [
@@ -33,7 +34,15 @@ def test_lines_tell_what_does_not_pass_and_that_it_passes_again(make_console):
         "check critic warns since step 20: [red]critic 0.5: do this",
         "check mismatch passes since step 3: [red]mismatch 0.5: do this",
         "warning: [red]long_prompts 0.5: do this",
+        "[red]from 0.5: do this",
     ]
+
+
+def test_a_drawn_run_says_once_where_it_goes_on(make_console):
+    view = LiveView(resolve({"run.name": "run"})[0], make_console(100))
+    view.tell(event("from", "info", kind="resume"))
+    assert view.console.file.getvalue() == "[red]from 0.5: do this\n"
+    assert view.told == {}
 
 
 def test_a_drawn_run_names_the_checks_that_do_not_pass_now(make_console):

@@ -156,8 +156,11 @@ def _check_count(prompts: PromptSets, config: Config) -> None:
     count, needed = len(prompts.training), config.algorithm.prompts_per_step
     if count < needed:
         fewer = f" of at most {config.data.max_prompt_tokens} tokens" if prompts.skipped else ""
+        where = ", ".join(as_list(config.data.path))
+        has = f"{where} has {count} prompts{fewer}"
         remedy = f"set it to {count} or less, or bring more prompts" if count else "bring more prompts"
-        raise ValueError(
-            f"{', '.join(as_list(config.data.path))} has {count} prompts{fewer} and "
-            f"algorithm.prompts_per_step is {needed}: {remedy}"
-        )
+        if config.data.eval_path is None and config.data.held_out is not None:
+            every = count + len(prompts.held_out)
+            has = f"data.held_out = {config.data.held_out} leaves {count} of the {every} prompts{fewer} of {where}"
+            remedy = f"hold out fewer, or {remedy}"
+        raise ValueError(f"{has} and algorithm.prompts_per_step is {needed}: {remedy}")

@@ -164,7 +164,8 @@ def run_loop(
             parts.warn = lambda step, message: store.event("evaluation", "failed", message, "warning", step)
             parts.inspector = StandingChecks(config, parts.learner, parts.sampler, store)
             try:
-                train_ppo(config, parts, store, [*observers, *trackers, watchdog.observe, keeper], first_step)
+                # The keeper comes before the watchdog, for which a step that is being saved is not yet over.
+                train_ppo(config, parts, store, [*observers, *trackers, keeper, watchdog.observe], first_step)
             except NonFiniteError as error:
                 raise NonFiniteError(f"{error}{how_to_replay(store.directory)}") from None
         store.finish("finished")  # before the trackers, which may wait for a network that is gone

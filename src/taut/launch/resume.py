@@ -124,20 +124,30 @@ def _check(config: Config, reward: Reward | None) -> None:
 
 def _take_up(prepared: Prepared, store: RunWriter, run: Run) -> int:
     """Restores the newest whole checkpoint and returns the next step; without one the run begins again, at 0."""
-    directory = store.directory / CHECKPOINTS
+    directory, last = store.directory / CHECKPOINTS, max((row["step"] for row in run.scalars()), default=0)
     clean_up(directory)
     for step in reversed(checkpoint_steps(directory)):
         folder = checkpoint_folder(directory, step)
         problem = damage(folder)
         if problem is None:
-            store.event("resume", "from", f"resumed after step {step}", step=step)
+            store.event("resume", "from", goes_on(step, last), step=step)
             return 1 + restore(prepared.parts, folder, begun_anew(run, step))
         message = (
             f"the checkpoint of step {step} is damaged ({problem}) and now called {set_aside(folder).name}"
         )
         store.event("resume", "damaged", message, "warning", step)
-    store.event("resume", "from", "begun again: there is no whole checkpoint")
+    store.event("resume", "from", f"begins again: there is no whole checkpoint{_taken_again(1, last)}")
     return 0
+
+
+def goes_on(step: int, last: int) -> str:
+    return f"goes on after step {step}, from its newest checkpoint{_taken_again(step + 1, last)}"
+
+
+def _taken_again(first: int, last: int) -> str:
+    if last < first:
+        return ""
+    return f"; step {first} is taken again" if first == last else f"; steps {first} to {last} are taken again"
 
 
 def _tell_of_differences(store: RunWriter, run: Run, device: str) -> None:

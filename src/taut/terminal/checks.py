@@ -20,6 +20,8 @@ def failing(checks: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def event_line(event: Mapping[str, Any], console: Console) -> Text:
     """An event in a line: a check with its name and what to do, any other as its message."""
+    if event["kind"] != "check" and event["level"] == "info":
+        return foreign(str(event["message"]), console)
     what = str(event["level"])
     if event["kind"] == "check":
         verb = {"error": "fails", "warning": "warns", "info": "passes"}[event["level"]]

@@ -64,8 +64,8 @@ class LinesView:
         self.console.print("  ".join(words), soft_wrap=True)
 
     def tell(self, event: Mapping[str, Any]) -> None:
-        """A warning or an error, and that a check passes again."""
-        if event["level"] != "info" or event["name"] in self.failing:
+        """A warning or an error, that a check passes again, and where a resumed run goes on."""
+        if event["level"] != "info" or event["kind"] == "resume" or event["name"] in self.failing:
             self.console.print(event_line(event, self.console), soft_wrap=True)
         if event["kind"] == "check":
             (self.failing.discard if event["level"] == "info" else self.failing.add)(event["name"])

@@ -65,7 +65,10 @@ class LiveView:
             self.series[name].append(value)
 
     def tell(self, event: Mapping[str, Any]) -> None:
-        """Keeps each check's newest answer, and every warning."""
+        """Keeps each check's newest answer, and every warning; where a resumed run goes on is said once, above."""
+        if event["kind"] == "resume":
+            self.console.print(event_line(event, self.console), soft_wrap=True)
+            return
         own = event["name"] if event["kind"] == "check" else f"{event['kind']} {event['name']}"
         self.told[own] = event
 
