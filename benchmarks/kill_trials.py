@@ -53,7 +53,7 @@ SETTINGS = {
     "critic.learning_rate": 1e-3,
     "optimizer.learning_rate": 1e-3,
     "optimizer.schedule": "cosine",
-    "kl.controller": "adaptive",
+    "kl.target": 6.0,
     "scoring.normalize": True,
     "checkpoint.every": EVERY,
     "eval.every": EVERY,

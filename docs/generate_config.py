@@ -107,8 +107,10 @@ def spelling_table() -> str:
             else [f"`{key}: {value}`" for key, value in ours("x").items()]
         )
         rows.append(f"| `{theirs}` | {', '.join(keys)} |")
-    rows += [f"| `{name}` | refused: {reason} |" for name, reason in REFUSED.items()]
-    return "\n".join(["| TRL | here |", "|---|---|", *rows, ""])
+    refused = [f"| `{name}` | {reason} |" for name, reason in REFUSED.items()]
+    return "\n".join(
+        ["| TRL | here |", "|---|---|", *rows, "", "| refused | instead |", "|---|---|", *refused, ""]
+    )
 
 
 def page() -> str:

@@ -49,12 +49,15 @@ CONTRADICTIONS = [
     ),
     ({"kl.placement": "reward", "kl.estimator": "k3-straight-through"}, "use k1, k2 or k3"),
     (
-        {"kl.controller": "adaptive", "kl.placement": "reward", "kl.horizon": 10},
+        {"kl.target": 6, "kl.placement": "reward", "kl.horizon": 10},
         r"kl\.horizon = 10 is less than the 64 replies of a batch.*set it to 64 or more",
     ),
-    ({"kl.controller": "adaptive"}, r"no KL to steer: set kl\.placement to reward or loss"),
     (
-        {"kl.controller": "adaptive", "kl.placement": "reward", "kl.coefficient": 0.0},
+        {"kl.target": 6},
+        r"kl\.target = 6 has no KL to steer: set kl\.placement to reward or loss, or kl\.target to null",
+    ),
+    (
+        {"kl.target": 6, "kl.placement": "reward", "kl.coefficient": 0.0},
         "0 stays 0: set it above 0",
     ),
     (
@@ -103,7 +106,7 @@ def test_a_contradiction_is_told_with_its_numbers_and_the_nearest_fix(settings, 
         {"algorithm.preset": "ppo", "critic.warmup_steps": 39},
         {"critic.warmup_steps": 40},  # there is no critic to warm up
         {"kl.placement": "loss", "kl.estimator": "k2"},
-        {"kl.placement": "reward", "kl.controller": "adaptive"},
+        {"kl.placement": "reward", "kl.target": 6},
     ],
     ids=str,
 )

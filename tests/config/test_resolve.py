@@ -150,6 +150,21 @@ def test_vf_coef_is_refused_with_the_reason(key):
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "new"),
+    [
+        ("kl.controller", "adaptive", r"kl\.target .* null keeps it, a number"),
+        ("adam_beta1", 0.9, r"optimizer\.betas, such as \[0\.9, 0\.999\]"),
+        ("optimizer.adam_beta2", 0.999, r"optimizer\.betas, such as"),
+        ("optimizer.beta1", 0.9, r"did you mean optimizer\.betas\?"),
+        ("store.keep_every", 5, r"did you mean store\.keep_newest\?"),
+    ],
+)
+def test_what_is_no_setting_any_more_or_half_of_one_is_told_the_new_way(key, value, new):
+    with pytest.raises(ValueError, match=new):
+        resolve({key: value})
+
+
+@pytest.mark.parametrize(
     ("key", "message"),
     [
         ("algorithm.epoch", r"unknown key algorithm\.epoch; did you mean algorithm\.epochs\?"),

@@ -26,7 +26,6 @@ CRITIC = {
     "algorithm.whiten_advantages": True,
     "critic.normalize_values": True,
     "critic.learning_rate": 1e-2,
-    "kl.controller": "adaptive",
     "kl.target": 0.05,
     "kl.horizon": 8,
     "scoring.normalize": True,

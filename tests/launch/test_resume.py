@@ -27,7 +27,6 @@ HARDEST = {
     "algorithm.prompts_per_step": 2,
     "critic.normalize_values": True,
     "critic.learning_rate": 1e-2,
-    "kl.controller": "adaptive",
     "kl.target": 0.05,
     "kl.horizon": 8,
     "scoring.normalize": True,

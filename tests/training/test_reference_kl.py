@@ -54,14 +54,13 @@ def test_the_metric_names_its_estimator(make_run, estimator):
 
 @pytest.mark.learning
 @pytest.mark.parametrize("start", [5.0, 0.05])
-def test_the_adaptive_controller_brings_the_kl_to_its_target(make_run, start):
+def test_an_adaptive_coefficient_brings_the_kl_to_its_target(make_run, start):
     """From a coefficient that holds the policy still, and from one that lets it go: both end near the target."""
     target = 1.0
     run = make_run(
         algorithm__preset="rloo",
         run__steps=60,
         kl__coefficient=start,
-        kl__controller="adaptive",
         kl__target=target,
         kl__horizon=64,
     )

@@ -100,15 +100,16 @@ def _objective(config: Config) -> list[str]:
         )
     if config.algorithm.dual_clip is not None and config.algorithm.surrogate == "cispo":
         problems.append("algorithm.dual_clip bounds the clipped surrogate: with cispo set it to null")
-    if kl.controller == "adaptive" and kl.placement == "none":
+    if kl.target is not None and kl.placement == "none":
         problems.append(
-            "kl.controller = adaptive has no KL to steer: set kl.placement to reward or loss, or kl.controller "
-            "to fixed"
+            f"kl.target = {kl.target:g} has no KL to steer: set kl.placement to reward or loss, or kl.target to null"
         )
-    elif kl.controller == "adaptive" and kl.coefficient == 0:
-        problems.append("kl.controller = adaptive scales kl.coefficient, and 0 stays 0: set it above 0")
+    elif kl.target is not None and kl.coefficient == 0:
+        problems.append(
+            f"kl.target = {kl.target:g} is steered to by scaling kl.coefficient, and 0 stays 0: set it above 0"
+        )
     replies = config.algorithm.prompts_per_step * config.algorithm.replies_per_prompt
-    if kl.controller == "adaptive" and kl.horizon < replies:
+    if kl.target is not None and kl.horizon < replies:
         problems.append(
             f"kl.horizon = {kl.horizon} is less than the {replies} replies of a batch, so that one step could turn "
             f"kl.coefficient negative: set it to {replies} or more, far more for a steady one"

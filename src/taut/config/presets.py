@@ -160,9 +160,15 @@ ALIAS_SECTIONS = ("", "algorithm", "kl", "critic")
 KL_ALIASES = {"beta", "kl_coef"}
 """Two words for the KL's weight, which in TRL put it into the loss and into the reward."""
 
+_ONE_LIST = "both of AdamW's decays are one list: set optimizer.betas, such as [0.9, 0.999]"
+
 REFUSED: dict[str, str] = {
     "vf_coef": (
         "the critic has its own optimiser, so its loss needs no weight beside the policy's: set "
         "critic.learning_rate instead"
     ),
+    "adam_beta1": _ONE_LIST,
+    "adam_beta2": _ONE_LIST,
+    "controller": "kl.target alone says whether β moves: null keeps it, a number is the KL a reply it steers to",
 }
+"""What is no setting here -> why, and what to set instead."""

@@ -19,6 +19,7 @@ AdvantageName = Literal[
 PresetName = Literal[
     "ppo", "ppo-batch-mean", "grpo", "rloo", "dr-grpo", "dapo", "gspo", "cispo", "reinforce++"
 ]
+Betas = Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]
 KLEstimatorName = Literal["k1", "k2", "k3", "k3-straight-through", "k3-weighted"]
 
 
@@ -180,15 +181,13 @@ class KLConfig(Section):
     placement: Literal["none", "reward", "loss"] = "none"
     """Where the KL to the frozen reference acts; `none` holds no reference."""
     coefficient: NonNegative = 0.05
-    """β, the KL's weight (its first value under the adaptive controller)."""
+    """β, the KL's weight; its first value where there is a `kl.target`."""
     estimator: KLEstimatorName = "k1"
     """Estimator of the KL; in the loss `k1` has no useful gradient and is refused."""
-    controller: Literal["fixed", "adaptive"] = "fixed"
-    """Whether β follows `kl.target`."""
-    target: Positive = 6.0
-    """KL a reply that the adaptive controller steers to, in nats."""
+    target: Positive | None = None
+    """KL a reply, in nats, that an adaptive β steers to; null keeps β as it is."""
     horizon: PositiveInt = 10000
-    """Replies over which the adaptive controller reacts."""
+    """Replies over which an adaptive β reacts."""
 
 
 class CriticConfig(Section):
@@ -213,10 +212,8 @@ class OptimizerConfig(Section):
     """Course of the learning rate after the warm-up; it would reach 0 one step after the last."""
     warmup_steps: Count = 0
     """Steps over which the learning rate rises linearly."""
-    beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    """Decay of AdamW's first moment."""
-    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
-    """Decay of AdamW's second moment."""
+    betas: Betas = Field(default=[0.9, 0.999])
+    """Decays of AdamW's first and second moment."""
     weight_decay: NonNegative = 0.0
     """AdamW's weight decay."""
     max_grad_norm: Positive | None = 1.0
@@ -255,9 +252,7 @@ class ChecksConfig(Section):
 
 class StoreConfig(Section):
     keep_newest: PositiveInt = 20
-    """Newest batches kept whole."""
-    keep_every: PositiveInt = 50
-    """Of the older batches, every so many steps one is kept whole."""
+    """Newest batches kept whole; of the older ones every 50th step is."""
     max_gb: Positive = 5.0
     """Bound on the space of whole batches, in 10⁹ bytes."""
     final_pass: bool = False

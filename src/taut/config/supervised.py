@@ -5,9 +5,9 @@ They share the sections of `schema.py`; of their own they have a batch size, a f
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from taut.config.presets import fill_in_preferences, fill_in_sft
 from taut.config.schema import (
@@ -72,8 +72,6 @@ class RewardModelConfig(Section):
 class DPOSettings(Section):
     beta: Positive = 0.1
     """β: how strongly the policy is held to the model it started from."""
-    label_smoothing: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
-    """Share of the pairs supposed to be labelled the wrong way round (conservative DPO)."""
     batch_size: PositiveInt = 32
     """Preference pairs in an optimiser step."""
     output: Text = "dpo-model"

@@ -182,7 +182,7 @@ def how_to_replay(directory: Path) -> str:
 
 def retention_of(config: Config) -> RetentionPolicy:
     kept = config.store
-    return RetentionPolicy(kept.keep_newest, kept.keep_every, int(kept.max_gb * 1e9))
+    return RetentionPolicy(newest=kept.keep_newest, max_bytes=int(kept.max_gb * 1e9))
 
 
 def load_policy(config: Config, device: str, on_wait: OnWait = wait_for_nothing) -> Policy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from taut.config import Config
+from taut.config import Config, resolve
 from taut.launch.data import check_lengths, load_prompts, tokenizer_for
 from taut.launch.environments import make_host
 from taut.launch.local import load_policy, make_sampler, wait_for_nothing
@@ -22,7 +22,7 @@ from taut.types import Rollout
 
 def config_of_run(run: Run) -> Config:
     """The run's config with `model.path` set to its newest checkpoint. Raises ValueError where there is none."""
-    config = Config.model_validate(run.config)
+    config, _ = resolve(run.config)
     folder = newest_checkpoint(run.directory / CHECKPOINTS)
     model = config.model.model_copy(update={"path": str(folder), "gguf_file": None})
     return config.model_copy(update={"model": model})

@@ -23,13 +23,9 @@ def implicit_rewards(logprobs: Tensor, ref_logprobs: Tensor, beta: float) -> Ten
     return beta * (logprobs - ref_logprobs.detach())
 
 
-def dpo_loss(chosen: Tensor, rejected: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """-(1 - ε) log σ(d) - ε log σ(-d) with d = r_chosen - r_rejected, [N], of implicit rewards [N].
-
-    ε = 0 is DPO (2305.18290 eq. 7); ε > 0 supposes that this share of the labels is flipped (conservative DPO).
-    """
-    difference = chosen - rejected
-    return -(1 - label_smoothing) * F.logsigmoid(difference) - label_smoothing * F.logsigmoid(-difference)
+def dpo_loss(chosen: Tensor, rejected: Tensor) -> Tensor:
+    """-log σ(r_chosen - r_rejected), [N], of implicit rewards [N] (2305.18290 eq. 7)."""
+    return -F.logsigmoid(chosen - rejected)
 
 
 def preference_statistics(differences: Tensor) -> dict[str, float]:

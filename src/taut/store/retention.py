@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+KEPT_EVERY = 50
+"""Of the older batches, every so many steps one is kept, so that a long run can be looked at from its beginning."""
+
 
 @dataclass(frozen=True)
 class RetentionPolicy:
-    """Keep the `newest` batches, those whose step `every` divides, and any with a failed check.
+    """Keep the `newest` batches, every 50th step's, and any with a failed check.
 
     Where these exceed `max_bytes`, the oldest go first; the newest batch always stays.
     """
 
     newest: int = 20
-    every: int = 50
     max_bytes: float = 5e9
 
 
@@ -50,7 +52,7 @@ def batches_to_drop(batches: Sequence[KeptBatch], policy: RetentionPolicy) -> li
     kept: set[int] = set()
     size = 0
     for age, batch in enumerate(current):
-        if age < policy.newest or batch.step % policy.every == 0 or batch.check_failed:
+        if age < policy.newest or batch.step % KEPT_EVERY == 0 or batch.check_failed:
             size += batch.size
             if kept and size > policy.max_bytes:
                 break  # this one and all older ones

@@ -44,7 +44,7 @@ def accumulate_dpo(
     for rows in pair_micro_batches(pairs, config.learner.micro_batch_tokens):
         logprobs = _logprobs(policy, [pairs[row] for row in rows])
         chosen, rejected = implicit_rewards(logprobs, reference[rows].to(logprobs), config.dpo.beta).unbind(1)
-        part = dpo_loss(chosen, rejected, config.dpo.label_smoothing).sum() / len(pairs)
+        part = dpo_loss(chosen, rejected).sum() / len(pairs)
         loss += add_gradient(part, "DPO")
         differences.append((chosen - rejected).detach())
     together = torch.cat(differences)

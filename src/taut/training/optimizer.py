@@ -15,8 +15,10 @@ from taut.training.non_finite import NonFiniteError
 def make_optimizer(
     parameters: Iterable[nn.Parameter], config: OptimizerConfig, learning_rate: float
 ) -> torch.optim.AdamW:
-    betas = (config.beta1, config.beta2)
-    return torch.optim.AdamW(parameters, lr=learning_rate, betas=betas, weight_decay=config.weight_decay)
+    first, second = config.betas
+    return torch.optim.AdamW(
+        parameters, lr=learning_rate, betas=(first, second), weight_decay=config.weight_decay
+    )
 
 
 def learning_rate_factor(step: int, steps: int, config: OptimizerConfig) -> float:

@@ -93,7 +93,7 @@ def make_schedule(config: Config, size: int, step: int, kl_coefficient: float) -
 
 
 def kl_controller(config: Config) -> FixedController:
-    if config.kl.controller == "fixed":
+    if config.kl.target is None:
         return FixedController(config.kl.coefficient)
     return AdaptiveController(config.kl.coefficient, config.kl.target, config.kl.horizon)
 
