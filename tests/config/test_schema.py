@@ -118,7 +118,6 @@ def test_the_presets_are_those_that_can_be_named():
         ("optimizer", "betas", [0.9, 0.99, 0.999]),
         ("kl", "target", 0),
         ("model", "path", None),
-        ("run", "zzz", 1),
     ],
 )
 def test_values_out_of_range_or_of_another_type_are_errors(section, key, value):
@@ -150,8 +149,15 @@ def test_no_torch_is_imported():
 
 @pytest.mark.parametrize(
     ("wrong", "nearest"),
-    [({"algorithm": {"epoch": 2}}, "epochs"), ({"algoritm": {"epochs": 2}}, "algorithm")],
+    [
+        ({"algorithm": {"epoch": 2}}, "did you mean epochs?"),
+        ({"algoritm": {"epochs": 2}}, "did you mean algorithm?"),
+        ({"optimizer": {"lr": 1}}, "did you mean learning_rate?"),
+        ({"checkpoint": {"zzz": 1}}, "unknown key zzz; there are every, keep"),
+    ],
 )
 def test_a_config_made_in_python_names_the_nearest_key_too(wrong, nearest):
-    with pytest.raises(ValueError, match=rf"did you mean {nearest}\?"):
+    with pytest.raises(ValueError) as caught:
         Config(**wrong)
+    assert nearest in str(caught.value)
+    assert "http" not in str(caught.value)

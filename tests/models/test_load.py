@@ -107,24 +107,6 @@ def test_what_is_not_there_is_named(loads, setting, tmp_path):
         loads(str(tmp_path))
 
 
-def test_a_folder_without_a_config_is_told_before_anything_loads(tmp_path):
-    with pytest.raises(ValueError, match=r"holds no config\.json"):
-        load.check_is_model(str(tmp_path), None)
-    (tmp_path / "small.gguf").touch()
-    with pytest.raises(ValueError, match=r"set model\.gguf_file, to small\.gguf"):
-        load.check_is_model(str(tmp_path), None)
-    load.check_is_model(str(tmp_path), "small.gguf")
-    load.check_is_model("some/hub-id", None)
-
-
-@pytest.mark.parametrize(
-    "path", ["/nonexistent", "./model", "../model", "model/", "a/b/c", "~/model", "my model"]
-)
-def test_what_is_neither_a_folder_nor_a_hub_id(path):
-    with pytest.raises(ValueError, match=f"model.path {path}: there is no such folder"):
-        load.check_is_model(path, None)
-
-
 @pytest.mark.parametrize("loads", [load.load_model, load.load_tokenizer])
 def test_gguf_without_its_library_names_the_extra(loads, monkeypatch):
     monkeypatch.setattr(load, "find_spec", lambda name: None)

@@ -154,6 +154,25 @@ ALIASES: dict[str, Any] = {
 }
 """TRL's spelling -> our key, or a function from the value to our keys."""
 
+SHORT_NAMES: dict[str, str] = {
+    "lr": "learning_rate",
+    "lr_scheduler": "schedule",
+    "lr_scheduler_type": "schedule",
+    "wd": "weight_decay",
+    "grad_clip": "max_grad_norm",
+    "bs": "prompts_per_step",
+    "batch_size": "prompts_per_step",
+    "group_size": "replies_per_prompt",
+    "kl_coef": "coefficient",
+    "kl_coeff": "coefficient",
+    "kl_beta": "coefficient",
+    "ent_coef": "entropy_coefficient",
+    "gae_lambda": "lam",
+    "max_tokens": "max_new_tokens",
+    "max_steps": "steps",
+}
+"""What others call a setting -> the last part of its key here: suggested, where it is not understood as it stands."""
+
 ALIAS_SECTIONS = ("", "algorithm", "kl", "critic")
 """Where those spellings are understood: at the top of a file, as TRL has them, or in the section they belong to."""
 

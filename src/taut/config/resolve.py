@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from taut.config.presets import ALIAS_SECTIONS, ALIASES, KL_ALIASES, REFUSED
+from taut.config.presets import ALIAS_SECTIONS, ALIASES, KL_ALIASES, REFUSED, SHORT_NAMES
 from taut.config.schema import Config
 from taut.config.supervised import DPOConfig, RewardModelConfig, SFTConfig
 
@@ -215,7 +215,7 @@ def _nearest(key: str, known: Collection[str]) -> list[str]:
     """The keys with the likeliest last part: in the section that was named, or else in any."""
     section, _, leaf = key.rpartition(".")
     names = [k.rpartition(".")[2] for k in known]
-    likeliest = difflib.get_close_matches(leaf, names, n=1, cutoff=0.6)
+    likeliest = difflib.get_close_matches(SHORT_NAMES.get(leaf, leaf), names, n=1, cutoff=0.6)
     found = [k for k, name in zip(known, names, strict=True) if name in likeliest]
     return [k for k in found if k.startswith(f"{section}.")] or found
 

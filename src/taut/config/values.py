@@ -6,6 +6,9 @@ import difflib
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from taut.config.presets import SHORT_NAMES
 
 
 def _as_text(value: Any) -> Any:
@@ -50,7 +53,9 @@ class Section(BaseModel):
     @classmethod
     def _name_the_nearest(cls, explicit: Any) -> Any:
         for key in explicit if isinstance(explicit, dict) else ():
-            near = difflib.get_close_matches(str(key), cls.model_fields, n=1)
-            if near and key not in cls.model_fields:
-                raise ValueError(f"unknown key {key}; did you mean {near[0]}?")
+            if key not in cls.model_fields:
+                near = difflib.get_close_matches(SHORT_NAMES.get(key, str(key)), cls.model_fields, n=1)
+                meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(cls.model_fields)}"
+                # Of an error of this kind pydantic prints the words alone, and no address of its own pages.
+                raise PydanticCustomError("unknown_key", "{what}", {"what": f"unknown key {key}; {meant}"})
         return explicit

@@ -9,7 +9,8 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import WORLD, Config, DataConfig, ModelConfig
 from taut.launch.world import world_tokenizer
-from taut.models.load import check_is_model, check_vocabulary, load_tokenizer, max_positions
+from taut.models.load import check_vocabulary, load_tokenizer, max_positions
+from taut.models.locate import check_is_model
 from taut.models.tiny import POSITIONS
 from taut.tasks.adder import adder_world
 from taut.tasks.data import hold_out, make_prompts

@@ -10,7 +10,8 @@ from taut.config import Config, LoraConfig, ModelConfig
 from taut.models.adapter import add_adapter
 from taut.models.critic import Critic
 from taut.models.decoder import enable_recomputation
-from taut.models.load import check_is_model, load_backbone, load_model, read_config
+from taut.models.load import load_backbone, load_model, read_config
+from taut.models.locate import check_is_model
 from taut.models.policy import Policy
 from taut.models.save import load_value_head
 from taut.store import RunWriter

@@ -20,7 +20,8 @@ from taut.launch.rewards import MODEL
 from taut.launch.world import untrained_world_policy
 from taut.models.adapter import check_adapter
 from taut.models.footprint import Footprint
-from taut.models.load import check_is_model, read_config
+from taut.models.load import read_config
+from taut.models.locate import check_is_model
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from huggingface_hub.errors import HFValidationError, StrictDataclassError
-from huggingface_hub.utils import validate_repo_id
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -157,36 +156,6 @@ def _refuse_non_finite(model: Any, path: str) -> None:
     for name, weights in model.named_parameters():
         if weights.is_floating_point() and weights.numel() and not weights.abs().max().isfinite():
             raise ValueError(f"{path}: {name} holds NaN or infinity: take weights from before that happened")
-
-
-def check_is_model(
-    path: str, gguf_file: str | None, setting: str = "model.path", trust_remote_code: bool = False
-) -> None:
-    """Raises ValueError before anything is loaded where `path` is neither a model's folder nor what a hub id may be.
-
-    `setting` is where the path was given. Also where its weights are pickled, unless it is trusted.
-    """
-    if Path(path).is_file():
-        raise ValueError(f"{setting} {path} is a file: name the model's folder")
-    if not Path(path).is_dir():
-        try:
-            validate_repo_id(path)
-        except HFValidationError:
-            raise ValueError(
-                f"{setting} {path}: there is no such folder, and a hub id is owner/name"
-            ) from None
-    elif not gguf_file and not (Path(path) / "config.json").is_file():
-        if gguf := sorted(Path(path).glob("*.gguf")):
-            raise ValueError(
-                f"{setting} {path} holds GGUF weights and no config.json: set model.gguf_file, to {gguf[0].name}"
-            )
-        raise ValueError(f"{setting} {path} is not a model folder: it holds no config.json")
-    pickled = sorted(Path(path).glob("pytorch_model*.bin"))
-    if pickled and not trust_remote_code and not any(Path(path).glob("*.safetensors")):
-        raise ValueError(
-            f"{setting} {path} holds pickled weights ({pickled[0].name}), and a pickle can run code as it is read: "
-            "save them as safetensors, or set model.trust_remote_code to true where you trust who made them"
-        )
 
 
 def max_positions(path: str, gguf_file: str | None = None, trust_remote_code: bool = False) -> int | None:

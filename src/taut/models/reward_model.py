@@ -14,7 +14,8 @@ from transformers import AutoModelForSequenceClassification, PreTrainedTokenizer
 from taut.config import LoraConfig
 from taut.models.adapter import Adapter, add_adapter
 from taut.models.decoder import last_hidden_states
-from taut.models.load import UNREADABLE, check_is_model, not_loaded, read_config, refuse_incomplete
+from taut.models.load import UNREADABLE, not_loaded, read_config, refuse_incomplete
+from taut.models.locate import check_is_model
 from taut.models.sequences import pad_ids
 
 PAD = "<|pad|>"
