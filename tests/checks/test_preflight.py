@@ -1,5 +1,6 @@
 """Each judgement of the preflight, on what it judges."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -49,6 +50,15 @@ def test_a_long_prompt_is_shown_without_its_middle():
 )
 def test_sampled_rewards(rewards, empty, verdict):
     assert preflight.sampled_rewards(rewards, {"empty": Score(empty)}).verdict == verdict
+
+
+def test_sampled_replies_without_a_reward_are_a_warning_that_says_why():
+    rewards = [1.0, math.nan, 0.0, math.nan, math.nan]
+    finding = preflight.sampled_rewards(
+        rewards, {"empty": Score(0.0)}, "the environment gave no answer within 2 s"
+    )
+    assert finding.verdict == "warn"
+    assert "3 have none: the environment gave no answer within 2 s" in finding.message
 
 
 def test_a_ratio_is_1_within_its_bound():

@@ -1,6 +1,7 @@
 """What is judged over several steps, from histories written by hand."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from taut.checks import trends
 from taut.checks.finding import Evidence
 from taut.config import resolve
 from taut.training.batch import collate
-from taut.types import Prompt, Rollout, Schedule, Score, Trace
+from taut.types import Episode, Prompt, Rollout, Schedule, Score, Trace
 
 
 def evidence(history, settings=None, replies=((1, 2),), scores=None):
@@ -126,3 +127,27 @@ def test_replies_that_go_round_in_circles():
     finding = trends.repeats(evidence([{}], replies=[varied] * 8 + [circling] * 2 + [short] * 10))
     assert finding.verdict == "warn"
     assert finding.message.startswith("20% of the replies")
+
+
+@pytest.mark.parametrize(
+    ("lengths", "turns", "limit"),
+    [
+        ((3, 2), 3, r"environment\.max_turns = 3: "),  # its last turn ended by itself
+        ((3, 4), 2, r"sampling\.max_new_tokens = 4: "),
+        ((3, 2), 2, "the model's positions: "),
+    ],
+)
+def test_the_limit_that_cut_is_named(lengths, turns, limit):
+    """Of replies whose last turn has so many tokens, in as many turns, with an observation before it."""
+    own, last = lengths
+    mask = np.array([True] * own + [False] + [True] * last)
+    settings = {
+        "environment.path": "a.py:B",
+        "environment.max_turns": 3,
+        "reward": "environment",
+        "sampling.max_new_tokens": 4,
+    }
+    found = evidence(of("reply/truncated", [1.0]), settings, replies=[[1] * len(mask)])
+    cut = replace(found.batch.rollouts[0], finish_reason="length", sampled=mask, episode=Episode(turns, 0.0))
+    found.batch.rollouts[0] = cut
+    assert re.match(f"every reply is cut at {limit}", trends.truncation(found).message)

@@ -176,6 +176,8 @@ def test_checks_see_through_what_an_environment_said(world):
     assert [line for line in lines.values() if line.verdict == "fail"] == []
     for name in ("ratio", "mismatch", "mask", "pads", "micro-batches"):
         assert lines[name].verdict == "pass", name
+    # The environment paid them: 0.25 and 0.5 for two turns, nothing for the turn that was cut.
+    assert "empty 0.75, blank 0.75, huge 0, " in lines["hostile replies"].message
     run = train(settings)
     assert any(r.mask.any() and not r.mask.all() for r in run.replies(1))
     found = run.checks()
@@ -193,6 +195,7 @@ def test_checks_see_through_what_an_environment_said(world):
         ({"environment.path": "WORLDS:Silent"}, r"row 1 is empty"),
         ({"environment.path": "WORLDS:Chat"}, r"row 1 is a conversation, and the model's tokenizer has no chat"),
         ({"environment.path": None, "reward": "environment"}, r"there is none: set environment\.path"),
+        ({"environment.path": None, "reward": "numeric"}, r"max_turns = 3 limits the turns .* and there is none"),
         ({"reward": "numeric"}, r"reward = numeric leaves out what the environment pays.*environment \+ numeric"),
         ({"data.max_prompt_tokens": 3}, r"row 1: the prompt has 4 tokens"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from transformers import PreTrainedTokenizerBase
@@ -10,7 +11,10 @@ from transformers import PreTrainedTokenizerBase
 from taut.checks.finding import Finding, judge
 from taut.checks.memory import MemoryPlan, size
 from taut.config import Config
-from taut.types import Episode, Prompt, Rollout, Score
+from taut.models.tokens import as_messages
+from taut.tasks.environments.host import EnvironmentHost, Failure, Turn
+from taut.tasks.scorer import first_failure
+from taut.types import Episode, Message, Prompt, Rollout, Score
 
 SHOWN = 40
 """Characters of a text, or tokens of a prompt, that are shown of each end."""
@@ -82,11 +86,8 @@ def prompt_ends(prompts: Sequence[Prompt], tokenizer: PreTrainedTokenizerBase) -
     return Finding("pass", text)
 
 
-def hostile_replies(prompt: Prompt, max_new_tokens: int, in_episode: bool = False) -> dict[str, Rollout]:
-    """Replies that a policy will write sooner or later, by what is hostile about them.
-
-    `in_episode` makes each the one turn of an episode that paid nothing.
-    """
+def hostile_replies(prompt: Prompt, max_new_tokens: int) -> dict[str, Rollout]:
+    """Replies that a policy will write sooner or later, by what is hostile about them."""
     texts = {
         "empty": "",
         "blank": " \n\t ",
@@ -106,10 +107,30 @@ def hostile_replies(prompt: Prompt, max_new_tokens: int, in_episode: bool = Fals
             text=text,
             behavior_logprobs=np.zeros(max_new_tokens if name == "huge" else 1, np.float32),
             finish_reason="length" if name == "huge" else "stop",
-            episode=Episode(turns=1, reward=0.0) if in_episode else None,
         )
         for number, (name, text) in enumerate(texts.items())
     }
+
+
+def acted_out(reply: Rollout, host: EnvironmentHost, turns: int) -> Rollout:
+    """With the episode that the environment makes of it, told the same text turn after turn until it has enough."""
+    assert reply.prompt.row is not None, "an environment makes the prompts"
+    [number], [opening] = host.reset([reply.prompt.row])
+    answer = opening if isinstance(opening, Failure) else Turn(opening, 0.0)
+    paid, taken, messages = 0.0, 0, list[Message]()
+    while isinstance(answer, Turn) and answer.messages is not None:
+        if taken == turns:
+            [answer] = host.cut({number: None})
+        else:
+            messages += as_messages(answer.messages or ()) if taken else []
+            messages.append({"role": "assistant", "content": reply.text})
+            taken += 1
+            [answer] = (host.cut if reply.truncated else host.step)({number: reply.text})
+        paid += answer.reward if isinstance(answer, Turn) else 0.0
+    host.end([number])
+    failure = answer.why if isinstance(answer, Failure) else None
+    told = None if reply.prompt.messages is None else tuple(messages)
+    return replace(reply, episode=Episode(max(1, taken), paid, told, failure))
 
 
 def hostile_scores(scores: Mapping[str, Score]) -> Finding:
@@ -118,17 +139,18 @@ def hostile_scores(scores: Mapping[str, Score]) -> Finding:
     failed = {name: score.failures for name, score in scores.items() if score.failures}
     if not failed:
         return Finding("pass", shown)
-    name, failures = next(iter(failed.items()))
-    term, why = next(iter(failures.items()))
+    name = next(iter(failed))
     return Finding(
         "warn",
-        f"{shown}; on the reply that is {name} the reward function {term} {why} ({len(failed)} of {len(scores)} "
+        f"{shown}; on the reply that is {name} {first_failure(failed.values())} ({len(failed)} of {len(scores)} "
         "failed): such replies are left out of training, so return a number for them",
     )
 
 
-def sampled_rewards(rewards: Sequence[float], hostile: Mapping[str, Score] | None) -> Finding:
-    """Rewards that differ, and that an empty reply does not beat."""
+def sampled_rewards(
+    rewards: Sequence[float], hostile: Mapping[str, Score] | None, failure: str | None = None
+) -> Finding:
+    """Rewards that every reply has, that differ, and that an empty reply does not beat; `failure` is the first."""
     known = [reward for reward in rewards if reward == reward]
     if not known:
         return Finding(
@@ -137,13 +159,16 @@ def sampled_rewards(rewards: Sequence[float], hostile: Mapping[str, Score] | Non
     text = (
         f"{len(known)} of {len(rewards)} sampled replies have one, from {min(known):.3g} to {max(known):.3g}"
     )
+    if len(known) < len(rewards):
+        missing = f"{len(rewards) - len(known)} have none: {failure or 'the reward gave them none'}"
+        return Finding("warn", f"{text}; {missing}: such replies are left out of training")
     empty = hostile["empty"].reward if hostile else -np.inf
     if empty > max(known):
         return Finding(
             "warn", f"{text}; an empty reply has {empty:.3g}, more than any of them: it will be learned"
         )
     advice = "these teach nothing; try more prompts, easier ones, or a reward with steps between"
-    return judge(max(known) > min(known) or len(known) < len(rewards), text, advice, otherwise="warn")
+    return judge(max(known) > min(known), text, advice, otherwise="warn")
 
 
 def unchanged_ratio(scalars: Mapping[str, float], config: Config) -> Finding:

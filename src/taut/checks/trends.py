@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import stdev
+
+import numpy as np
 
 from taut.checks.finding import Evidence, Finding, judge
 from taut.checks.gauge import COLLAPSED_BELOW, OVERUSED_ABOVE, WASTED_BELOW, describe_clipped_share, is_judged
 from taut.tasks.scorer import first_failure
+from taut.types import Rollout
 
 FEW, MANY = 5, 20
 """Steps. What shows at once is judged over the few, what is noisy from step to step over the many."""
@@ -32,9 +36,7 @@ def rewards_differ(evidence: Evidence) -> Finding | None:
 def truncation(evidence: Evidence) -> Finding | None:
     """Replies end by themselves."""
     now = evidence.metrics["reply/truncated"]
-    limit = f"sampling.max_new_tokens = {evidence.config.sampling.max_new_tokens}"
-    if evidence.config.environment.path is not None:
-        limit += f" or by environment.max_turns = {evidence.config.environment.max_turns}"
+    limit = " or ".join(_limits_that_cut(evidence))
     if now == 1:
         measured = f"every reply is cut at {limit}"
         advice = "see that the model's end-of-sequence ids are known, or raise the limit"
@@ -44,6 +46,28 @@ def truncation(evidence: Evidence) -> Finding | None:
         return None
     measured = f"{_mean(shares):.0%} of the replies of {FEW} steps are cut at {limit}"
     return judge(_mean(shares) <= TRUNCATED_ABOVE, measured, "raise it, or shorten the replies", "warn")
+
+
+def _limits_that_cut(evidence: Evidence) -> list[str]:
+    """Those that cut replies of this step, the one that cut most of them first; all there are, where none is cut."""
+    config = evidence.config
+    turn, turns = config.sampling.max_new_tokens, config.environment.max_turns
+    a_turn, all_turns = f"sampling.max_new_tokens = {turn}", f"environment.max_turns = {turns}"
+    if config.environment.path is None:
+        return [a_turn]
+    cut_by: Counter[str] = Counter()
+    for rollout in evidence.batch.rollouts:
+        if rollout.truncated:
+            last = _tokens_of_last_turn(rollout)
+            by_turns = rollout.episode is not None and rollout.episode.turns == turns and last < turn
+            cut_by[a_turn if last >= turn else all_turns if by_turns else "the model's positions"] += 1
+    return [limit for limit, _ in cut_by.most_common()] or [a_turn, all_turns]
+
+
+def _tokens_of_last_turn(rollout: Rollout) -> int:
+    if rollout.sampled is None or rollout.sampled.all():
+        return len(rollout.ids)
+    return len(rollout.ids) - 1 - int(np.flatnonzero(~rollout.sampled)[-1])
 
 
 def entropy(evidence: Evidence) -> Finding | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taut.config.reward import ENVIRONMENT, reward_terms
-from taut.config.schema import Config
+from taut.config.schema import Config, EnvironmentConfig
 
 NEEDS_GROUP = ("group-mean", "group-standardized", "leave-one-out")
 
@@ -47,6 +47,12 @@ def _environment(config: Config) -> list[str]:
     if path is None:
         if weights:
             problems.append("reward names what the environment pays, and there is none: set environment.path")
+        turns, default = config.environment.max_turns, EnvironmentConfig().max_turns
+        if turns != default:
+            problems.append(
+                f"environment.max_turns = {turns} limits the turns in an environment, and there is none: set "
+                "environment.path, or leave it out"
+            )
         return problems
     if not sum(weights):
         problems.append(

@@ -25,7 +25,7 @@ from taut.models.critic import Critic
 from taut.models.policy import Policy
 from taut.store import StepRecord
 from taut.tasks.environments.host import EnvironmentHost
-from taut.tasks.scorer import Scorer
+from taut.tasks.scorer import Scorer, first_failure
 from taut.types import Score
 
 
@@ -153,7 +153,10 @@ def _hostile(ground: Ground) -> Iterator[Line]:
     assert ground.scorer is not None
     assert ground.prompts is not None
     length, prompt = ground.config.sampling.max_new_tokens, ground.prompts.training[0]
-    replies = preflight.hostile_replies(prompt, length, in_episode=ground.host is not None)
+    replies = preflight.hostile_replies(prompt, length)
+    if host := ground.host:
+        turns = ground.config.environment.max_turns
+        replies = {name: preflight.acted_out(reply, host, turns) for name, reply in replies.items()}
     scores = ground.scorer.score(list(replies.values()), 0)
     ground.hostile = dict(zip(replies, scores, strict=True))
     yield _line("hostile replies", preflight.hostile_scores(ground.hostile))
@@ -193,7 +196,8 @@ def _little_step(ground: Ground) -> Iterator[Line]:
         for reply in replies
     ]
     rewards = [reply.reward for reply in replies]
-    yield _line("sampled rewards", preflight.sampled_rewards(rewards, ground.hostile), shown)
+    failure = first_failure(reply.failures for reply in replies)
+    yield _line("sampled rewards", preflight.sampled_rewards(rewards, ground.hostile, failure), shown)
     yield _line("ratio", preflight.unchanged_ratio(ground.record.scalars, little))
     if little.sampling.max_new_tokens < ground.config.sampling.max_new_tokens:
         findings.pop("truncation", None)  # of replies that only the little step cut
