@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import time
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def test_a_damaged_checkpoint_is_never_resumed_from(small):
     resumed = resume(run.directory)
     assert_same(resumed, whole, range(3, 7))
     [event] = [event for event in resumed.events() if event["name"] == "damaged"]
-    assert "step 3 is damaged (model.safetensors is not as it was written)" in event["message"]
+    assert "step 3 is passed over (model.safetensors is not as it was written)" in event["message"]
     names = {path.name for path in checkpoints.iterdir()}
     assert names == {"damaged_step_000003", "step_000004", "step_000006"}
     rows = resumed.scalars(include_superseded=True)
@@ -293,3 +294,108 @@ def test_a_disk_that_takes_no_checkpoint_ends_the_run_and_spares_the_last(small,
     assert [path.name for path in (run.directory / "checkpoints").iterdir()] == ["step_000002"]
     monkeypatch.undo()
     assert resume(run.directory).status == "finished"
+
+
+def stopped_fork(parent, settings):
+    """A fork after step 4 that ends before it makes a checkpoint of its own."""
+
+    def fail(step, metrics):
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        fork(parent.directory, 4, {**settings, "run.name": "stopped"}, [fail])
+    run = Run.open(parent.directory.parent / "stopped")
+    assert checkpoint.checkpoint_steps(run.directory / "checkpoints") == [4]
+    return run
+
+
+@pytest.mark.parametrize("changes", ["kl", "scoring", "order", "smaller"])
+def test_a_fork_stopped_before_its_first_checkpoint_is_no_resumed_parent(settings, tmp_path, changes):
+    rows = (tmp_path / "prompts.jsonl").read_text().splitlines()
+    (tmp_path / "order.jsonl").write_text("\n".join(reversed(rows)))
+    (tmp_path / "smaller.jsonl").write_text("\n".join(rows[:3]))
+    changed = {
+        "kl": {"kl.coefficient": 0.5},
+        "scoring": {"scoring.normalize": False},
+        "order": {"data.path": str(tmp_path / "order.jsonl")},
+        "smaller": {"data.path": str(tmp_path / "smaller.jsonl")},
+    }[changes]
+    parent = train(resolve({**settings, "run.steps": 5})[0])
+    changed |= {"run.steps": 7}
+    alone = fork(parent.directory, 4, {**changed, "run.name": "alone"})
+    run = stopped_fork(parent, changed)
+    assert_same(resume(run.directory), alone, range(5, 8))
+
+
+def test_a_fork_of_a_fork_begins_anew_what_the_first_did(settings):
+    parent = train(resolve({**settings, "run.steps": 5})[0])
+    first = fork(parent.directory, 4, {"run.name": "first", "kl.coefficient": 0.5})
+    second = fork(first.directory, 4, {"run.name": "second"})
+    assert second.facts["begun_anew"] == ["kl"]
+    assert_same(second, first, range(5, 6))
+
+
+def test_a_fork_that_lost_its_checkpoint_does_not_begin_from_nothing(small):
+    run = stopped_fork(train(resolve(small)[0]), {})
+    shutil.rmtree(run.directory / "checkpoints/step_000004")
+    with pytest.raises(ValueError, match="forked after step 4 of own and holds no whole checkpoint"):
+        resume(run.directory)
+
+
+def test_a_fork_with_another_seed_begins_its_passes_anew(small):
+    held_out = {**small, "data.held_out": 0.3}
+    parent = train(resolve(held_out)[0])
+    run = fork(parent.directory, 4, {"run.name": "seed", "run.seed": 1})
+    assert run.facts["begun_anew"] == ["data", "run"]
+
+
+def test_data_that_has_shrunk_since_is_told(small, tmp_path):
+    run = interrupted(small, 3)
+    rows = (tmp_path / "prompts.jsonl").read_text().splitlines()
+    (tmp_path / "prompts.jsonl").write_text("\n".join(rows[:2]))
+    with pytest.raises(ValueError, match=r"row \d of the data .* no longer there: the data has 2 prompts"):
+        resume(run.directory)
+
+
+def lose_steps(run, after):
+    """What a power cut may take from a store: its newest commits."""
+    with sqlite3.connect(run.directory / "run.db") as db:
+        for table in ("scalars", "replies", "optimizer_steps", "updates"):
+            db.execute(
+                f"DELETE FROM {table} WHERE batch_id IN (SELECT id FROM batches WHERE step > ?)", (after,)
+            )
+        db.execute("DELETE FROM batches WHERE step > ?", (after,))
+    db.close()
+
+
+def test_a_checkpoint_of_a_step_that_the_store_lacks_is_passed_over(small):
+    whole = train(resolve({**small, "run.name": "whole"})[0])
+    run = interrupted(small, 5)
+    lose_steps(run, after=4)
+    resumed = resume(run.directory)
+    assert_same(resumed, whole, range(1, 7))
+    [event] = [event for event in resumed.events() if event["name"] == "damaged"]
+    assert "step 5 is passed over (run.db lacks the step)" in event["message"]
+
+
+def test_a_store_that_holds_no_step_of_a_checkpoint_is_refused(small):
+    run = interrupted(small, 3)
+    lose_steps(run, after=1)
+    with pytest.raises(ValueError, match=r"checkpoints of steps 2.3, and its run\.db holds none of them"):
+        resume(run.directory)
+    assert checkpoint.checkpoint_steps(run.directory / "checkpoints") == [2, 3]
+
+
+@pytest.mark.parametrize("damaged", ["weights", "empty", "manifest"])
+def test_a_finished_run_whose_last_checkpoint_is_damaged_goes_on(small, damaged):
+    whole = train(resolve({**small, "run.name": "whole"})[0])
+    run = train(resolve(small)[0])
+    last = run.directory / "checkpoints/step_000006"
+    if damaged == "weights":
+        (last / "model.safetensors").write_bytes(b"")
+    elif damaged == "manifest":
+        (last / "manifest.json").write_text("[]")
+    else:
+        shutil.rmtree(last)
+        last.mkdir()
+    assert_same(resume(run.directory), whole, range(5, 7))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import peft
 import pytest
@@ -152,3 +153,12 @@ def test_lora_without_its_library_names_the_extra(monkeypatch):
     with pytest.raises(ImportError, match=r"pip install 'taut\[lora\]'"):
         check_adapter(ModelConfig(), LORA)
     check_adapter(ModelConfig(), LoraConfig(rank=0))
+
+
+def test_the_adapted_matrices_are_listed_in_order(make_model, tmp_path):
+    """They are a set, whose order differs from process to process, and a checkpoint's bytes would too."""
+    policy = adapted(make_model("Llama"))
+    policy.adapter.save(tmp_path)
+    listed = json.loads((tmp_path / "policy/adapter_config.json").read_text())["target_modules"]
+    assert len(listed) > 6
+    assert listed == sorted(listed)

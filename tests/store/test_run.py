@@ -229,3 +229,10 @@ def test_import_needs_no_torch():
     names = "torch", "transformers", "matplotlib", "pyarrow", "tensorboard"
     code = f"import sys, taut.store; print([name for name in {names} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_a_step_is_forced_to_the_disk_when_it_is_stored(tmp_path):
+    """Else a power cut could leave a checkpoint of a step that the store lacks."""
+    with RunWriter.create(tmp_path / "run", "", {}) as store:
+        assert store._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert store._db.execute("PRAGMA synchronous").fetchone() == (2,), "2 is FULL"

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from taut.training.checkpoint import (
+    NECESSARY,
     checkpoint_folder,
     checkpoint_steps,
     clean_up,
@@ -17,7 +18,8 @@ from taut.training.checkpoint import (
 
 def write(folder):
     (folder / "training").mkdir()
-    (folder / "training/loop.json").write_text("{}")
+    for name in NECESSARY:
+        (folder / name).write_text("{}")
     (folder / "weights").write_bytes(b"abc")
 
 
@@ -28,6 +30,8 @@ def test_a_checkpoint_has_a_manifest_of_all_its_files(tmp_path):
         "step": 40,
         "accuracy": 0.5,
         "files": {
+            "config.json": "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+            "training/learner.pt": "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
             "training/loop.json": "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
             "weights": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
         },
@@ -44,6 +48,30 @@ def test_damage_is_named(tmp_path):
     assert damage(folder) == "weights is not as it was written"
     (folder / "manifest.json").write_text('{"step": 1, "fil')
     assert damage(folder) == "it has no readable manifest.json"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        ("[]", "it has no readable manifest.json"),
+        ("null", "it has no readable manifest.json"),
+        ('{"files": []}', "it has no readable manifest.json"),
+        ('{"step": 1, "files": {}}', "its manifest.json does not name config.json"),
+        ('{"step": 1, "accuracy": "high"}', "it has no readable manifest.json"),
+    ],
+)
+def test_a_manifest_of_another_shape_is_damage_and_breaks_nothing(tmp_path, manifest, told):
+    folder = write_checkpoint(tmp_path, 1, write)
+    (folder / "manifest.json").write_text(manifest)
+    assert damage(folder) == told
+    write_checkpoint(tmp_path, 2, write, accuracy=0.5)
+    keep_newest_and_best(tmp_path, 1)
+    assert checkpoint_steps(tmp_path) == [2]
+
+
+def test_a_checkpoint_under_the_name_of_another_is_damage(tmp_path):
+    folder = write_checkpoint(tmp_path, 1, write).rename(tmp_path / "step_000002")
+    assert damage(folder) == "its manifest.json is that of step 1"
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), RuntimeError("file write failed")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ def config_to_resume(run: Run, settings: Mapping[str, Any]) -> Config:
             f"{run.name} --step N makes a run of its own with other ones"
         )
     newest = max(checkpoint_steps(run.directory / CHECKPOINTS), default=0)
+    if newest >= config.run.steps:
+        newest = start_of_resume(run).step
     if newest > config.run.steps or (newest == config.run.steps and run.status == "finished"):
         raise ValueError(
             f"run {run.name!r} has taken all its {newest} steps: --run.steps {2 * newest}, for one, lets it go on"
@@ -62,7 +64,8 @@ def config_to_fork(parent: Run, step: int, settings: Mapping[str, Any]) -> tuple
         raise ValueError(
             f"run.steps = {config.run.steps} leaves nothing to do after step {step}: set it to {step + 1} or more"
         )
-    return config, {key.partition(".")[0] for key in changed}
+    sections = {key.partition(".")[0] for key in changed}
+    return config, sections | begun_anew(parent, step) | ({"data"} if "run.seed" in changed else set())
 
 
 def config_to_replay(run: Run, settings: Mapping[str, Any]) -> tuple[Config, set[str]]:
@@ -87,7 +90,7 @@ def config_to_replay(run: Run, settings: Mapping[str, Any]) -> tuple[Config, set
 
 @dataclass(frozen=True)
 class Start:
-    """Where a replay begins."""
+    """Where a replay or a resumed run begins."""
 
     step: int
     """The step after which it does."""
@@ -95,6 +98,40 @@ class Start:
     """The checkpoint made there; None is before step 1, where models are made anew."""
     begun_anew: frozenset[str] = frozenset()
     """Sections of the settings whose state in that checkpoint the run, a fork, did not take over."""
+    passed_over: Mapping[int, str] = field(default_factory=dict)
+    """What is wrong with newer checkpoints, by step."""
+
+
+def start_of_resume(run: Run) -> Start:
+    """The newest whole checkpoint of a step that the store holds, or the beginning where there is none.
+
+    Raises ValueError where there is none and the run cannot begin again: as a fork, or as run.db is not the one that
+    belongs to its whole checkpoints.
+    """
+    directory = run.directory / CHECKPOINTS
+    forked_at = run.facts.get("parent_step")
+    stored = {row["step"] for row in run.scalars()} | {forked_at}
+    passed_over: dict[int, str] = {}
+    behind: list[int] = []
+    for step in reversed(checkpoint_steps(directory)):
+        folder = checkpoint_folder(directory, step)
+        problem = damage(folder)
+        if problem is None and step in stored:
+            return Start(step, folder, begun_anew(run, step), passed_over)
+        if problem is None:
+            behind.append(step)
+        passed_over[step] = problem or "run.db lacks the step"
+    if behind:
+        raise ValueError(
+            f"run {run.name!r} has checkpoints of steps {as_ranges(sorted(behind))}, and its run.db holds none of "
+            f"them: restore the run.db that belongs to it; taut fork {run.name} --step {behind[0]} goes on without"
+        )
+    if forked_at is not None:
+        raise ValueError(
+            f"run {run.name!r} was forked after step {forked_at} of {run.facts['parent']} and holds no whole "
+            f"checkpoint: fork it again"
+        )
+    return Start(0, None, passed_over=passed_over)
 
 
 def start_of_replay(run: Run, step: int) -> Start:

@@ -11,9 +11,10 @@ from typing import Any
 from taut.config import Config, check, to_yaml
 from taut.config.reward import ENVIRONMENT
 from taut.launch.continued import (
-    begun_anew,
+    Start,
     config_to_fork,
     config_to_resume,
+    start_of_resume,
     whole_checkpoint,
     with_threads_of,
 )
@@ -36,9 +37,7 @@ from taut.tasks.environments.protocol import EnvironmentFactory
 from taut.training.checkpoint import (
     CHECKPOINTS,
     checkpoint_folder,
-    checkpoint_steps,
     clean_up,
-    damage,
     set_aside,
 )
 from taut.training.ppo import Observer
@@ -62,18 +61,19 @@ def resume(
     Its settings are those it was begun with, but for `run.steps`, where `steps` is given; a `reward` or an
     `environment` that was given as code must be given again. Steps that were taken after the checkpoint are taken
     again, and the old ones are superseded. Raises ValueError where all steps are taken, or another process trains
-    the run.
+    the run, or no checkpoint fits its store.
     """
     directory = Path(directory)
     run = Run.open(directory)
     refuse_if_driven(directory)
     config = config_to_resume(run, {} if steps is None else {"run.steps": steps})
     _check(config, reward)
+    start = start_of_resume(run)
     prepared = prepare(with_threads_of(run, config), on_wait, reward, environment)
     with RunWriter.resume(directory, retention_of(config), to_yaml(config)) as store:
         store.listeners.append(on_event)
         _tell_of_differences(store, run, prepared.device)
-        first_step = _take_up(prepared, store, run)
+        first_step = _take_up(prepared, store, run, start)
         store.supersede_after(first_step - 1)
         run_loop(prepared, store, observers, on_wait, first_step)
     return Run.open(directory)
@@ -122,22 +122,19 @@ def _check(config: Config, reward: Reward | None) -> None:
     check(config if reward is None else config.model_copy(update={"reward": plain}))
 
 
-def _take_up(prepared: Prepared, store: RunWriter, run: Run) -> int:
-    """Restores the newest whole checkpoint and returns the next step; without one the run begins again, at 0."""
+def _take_up(prepared: Prepared, store: RunWriter, run: Run, start: Start) -> int:
+    """Restores the checkpoint to start from and returns the next step; without one the run begins again, at 0."""
     directory, last = store.directory / CHECKPOINTS, max((row["step"] for row in run.scalars()), default=0)
     clean_up(directory)
-    for step in reversed(checkpoint_steps(directory)):
-        folder = checkpoint_folder(directory, step)
-        problem = damage(folder)
-        if problem is None:
-            store.event("resume", "from", goes_on(step, last), step=step)
-            return 1 + restore(prepared.parts, folder, begun_anew(run, step))
-        message = (
-            f"the checkpoint of step {step} is damaged ({problem}) and now called {set_aside(folder).name}"
-        )
+    for step, problem in start.passed_over.items():
+        aside = set_aside(checkpoint_folder(directory, step))
+        message = f"the checkpoint of step {step} is passed over ({problem}) and now called {aside.name}"
         store.event("resume", "damaged", message, "warning", step)
-    store.event("resume", "from", f"begins again: there is no whole checkpoint{_taken_again(1, last)}")
-    return 0
+    if start.folder is None:
+        store.event("resume", "from", f"begins again: there is no whole checkpoint{_taken_again(1, last)}")
+        return 0
+    store.event("resume", "from", goes_on(start.step, last), step=start.step)
+    return 1 + restore(prepared.parts, start.folder, start.begun_anew)
 
 
 def goes_on(step: int, last: int) -> str:

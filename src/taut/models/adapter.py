@@ -63,6 +63,11 @@ class Adapter:
 
     def save(self, folder: Path) -> None:
         """Writes `folder/<name>`, which `peft.PeftModel.from_pretrained` loads onto the same base."""
+        config = self.base.peft_model.peft_config[self.name]
+        if isinstance(
+            config.target_modules, set
+        ):  # the file would list them in another order in each process
+            config.target_modules = sorted(config.target_modules)
         # The embeddings are frozen; left to itself, peft looks for the base on the hub to see whether they changed.
         self.base.peft_model.save_pretrained(
             str(folder), selected_adapters=[self.name], save_embedding_layers=False

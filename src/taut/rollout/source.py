@@ -64,6 +64,12 @@ class PromptSource:
         return {"passes": self._passes, "queue": list(self._queue)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Raises ValueError where the prompts are not those that the state is about."""
+        if gone := set(state["queue"]) - self._by_index.keys():
+            raise ValueError(
+                f"row {min(gone)} of the data is among the next prompts and no longer there: the data has "
+                f"{len(self)} prompts for training now; restore it as it was when the run was begun"
+            )
         self._passes, self._queue = state["passes"], list(state["queue"])
 
     def _next_pass(self) -> list[int]:

@@ -146,7 +146,7 @@ def set_journal_mode(db: sqlite3.Connection) -> str:
     except sqlite3.OperationalError:
         mode = "unsupported"
     if mode == "wal":
-        db.execute("PRAGMA synchronous=NORMAL")  # a power cut may lose the newest steps, never the file
+        db.execute("PRAGMA synchronous=FULL")  # a step is on the disk before a checkpoint made after it
         return mode
     return str(db.execute("PRAGMA journal_mode=TRUNCATE").fetchone()[0])
 

@@ -15,6 +15,8 @@ from safetensors import SafetensorError
 CHECKPOINTS = "checkpoints"
 """Where in a run's directory they are."""
 MANIFEST = "manifest.json"
+NECESSARY = ("config.json", "training/learner.pt", "training/loop.json")
+"""Files without which nothing goes on from a checkpoint."""
 _BESIDE = ".step_*"
 """Folders in the making or in removal; what a killed run left of them is worth nothing."""
 
@@ -73,10 +75,14 @@ def write_checkpoint(
 
 def damage(folder: Path) -> str | None:
     """What is wrong with a checkpoint; None where every file is as its manifest says."""
-    try:
-        files: dict[str, str] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError):
+    manifest = _manifest(folder)
+    files = manifest.get("files")
+    if not isinstance(files, dict):
         return f"it has no readable {MANIFEST}"
+    if missing := [name for name in NECESSARY if name not in files]:
+        return f"its {MANIFEST} does not name {missing[0]}"
+    if manifest.get("step") != int(folder.name.removeprefix("step_")):
+        return f"its {MANIFEST} is that of step {manifest.get('step')}"
     found = _checksums(folder)
     wrong = [name for name, checksum in files.items() if found.get(name) != checksum]
     return f"{wrong[0]} is not as it was written" if wrong else None
@@ -112,11 +118,18 @@ def set_aside(folder: Path) -> Path:
     return folder.rename(aside)
 
 
-def _accuracy(folder: Path) -> Any:
+def _accuracy(folder: Path) -> float | None:
+    accuracy = _manifest(folder).get("accuracy")
+    return accuracy if isinstance(accuracy, int | float) else None
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Empty where there is none that can be read."""
     try:
-        return json.loads((folder / MANIFEST).read_text(encoding="utf-8")).get("accuracy")
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def _checksums(folder: Path) -> dict[str, str]:
