@@ -88,7 +88,7 @@ ROWS = {
     "fork with a key misspelt": (nothing, "fork first --step 1 --run.stepz 2", "run.stepz", "run.steps"),
     "fork of weights cut in half": (
         cut(f"{CHECKPOINT}/model.safetensors", 0.5), FORK, "step_000001", "safetensors"),
-    "fork by a manifest of other files": (manifest_of_nothing, FORK, "step_000001", "elsewhere"),
+    "fork by a manifest of other files": (manifest_of_nothing, FORK, "step_000001", "config.json"),
     "fork without a manifest": (
         lambda: os.remove(f"{CHECKPOINT}/manifest.json"), FORK, "step_000001", "manifest"),
     "resume of no run": (nothing, "train --resume frist", "'frist'", "'first'"),
