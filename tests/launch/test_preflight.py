@@ -73,6 +73,18 @@ def test_settings_that_contradict_do_not_hide_what_else_is_wrong(report, tmp_pat
     assert "set it to 2 or 4" in lines["settings"].message
 
 
+def test_bad_data_does_not_hide_a_misspelled_reward_and_what_is_left_out_names_the_line(report, tmp_path):
+    bad = {"data__prompt_column": "nothing"}
+    lines = report(**bad, reward=f"{tmp_path / 'rewards.py'}:nothing")
+    assert verdicts(lines, "data", "reward", "models") == {"data": "fail", "reward": "fail", "models": "pass"}
+    lines = report(**bad)
+    assert (lines["reward"].verdict, lines["batch"].verdict) == ("skip", "skip")
+    assert lines["reward"].message.startswith("it loads; the columns it asks for are not looked at")
+    assert lines["batch"].message == "not looked at, because of data above"
+    assert lines["hostile replies"].message == "not looked at, because of reward and data above"
+    assert lines["time"].message == "not looked at, because of little step above"
+
+
 def test_a_function_that_fails_on_hostile_replies_is_told_and_what_it_gives_shown(report, tmp_path):
     (tmp_path / "rewards.py").write_text(
         "def score(prompts, completions, **columns):\n    return [len(text) / len(text) for text in completions]\n"

@@ -82,7 +82,8 @@ def preflight_of(
 
 def _lines(ground: Ground, name: str, needs: Sequence[str], look: Look) -> Iterator[Line]:
     if missing := [need for need in needs if getattr(ground, need) is None]:
-        yield Line(name, "skip", f"not looked at: it needs the {' and the '.join(missing)}")
+        above = dict.fromkeys(MADE_BY[need] for need in missing)
+        yield Line(name, "skip", f"not looked at, because of {' and '.join(above)} above")
         return
     try:
         yield from look(ground)
@@ -140,10 +141,15 @@ def _prompts(ground: Ground) -> Iterator[Line]:
 
 
 def _reward(ground: Ground) -> Iterator[Line]:
-    assert ground.prompts is not None
     assert ground.tokenizer is not None
     assert ground.device is not None
     scorer = make_scorer(ground.config, ground.tokenizer, ground.device, ground.on_wait)
+    if ground.prompts is None:
+        scorer.check([])
+        yield Line(
+            "reward", "skip", "it loads; the columns it asks for are not looked at, because of data above"
+        )
+        return
     scorer.check([*ground.prompts.training, *ground.prompts.held_out])
     ground.scorer = scorer
     yield Line("reward", "pass", f"{ground.config.reward} takes the data's columns")
@@ -216,7 +222,7 @@ LINES: tuple[tuple[str, Sequence[str], Look], ...] = (
     ("data", ("tokenizer",), _data),
     ("batch", ("settings", "longest"), _batch),
     ("prompts", ("tokenizer", "prompts"), _prompts),
-    ("reward", ("tokenizer", "prompts", "device"), _reward),
+    ("reward", ("tokenizer", "device"), _reward),
     ("hostile replies", ("scorer", "prompts"), _hostile),
     ("memory", ("settings", "longest", "device"), _memory),
     ("models", ("settings", "device"), _models),
@@ -224,3 +230,15 @@ LINES: tuple[tuple[str, Sequence[str], Look], ...] = (
     ("time", ("record",), _time),
 )
 """Each line's name, what it needs of those before it, and how it looks. A look may make several lines."""
+
+MADE_BY = {
+    "settings": "settings",
+    "tokenizer": "tokenizer",
+    "device": "tokenizer",
+    "prompts": "data",
+    "longest": "data",
+    "scorer": "reward",
+    "models": "models",
+    "record": "little step",
+}
+"""The line that makes what others need."""

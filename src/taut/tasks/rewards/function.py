@@ -50,9 +50,9 @@ class FunctionScorer:
         self._workers = [Worker("taut.tasks.rewards.serve", name, source) for _ in range(care.workers)]
 
     def check(self, prompts: Sequence[Prompt]) -> None:
-        """Raises ValueError where the function does not load, or asks for what it is not given."""
+        """Raises ValueError where the function does not load, or asks for what these prompts, if any, do not give."""
         try:
-            self._ask(self._workers[0], ("check", _column_names(prompts)))
+            self._ask(self._workers[0], ("check", _column_names(prompts) if prompts else None))
         except FailedError as failure:
             raise ValueError(f"reward function {self.name}, on being loaded, {failure}") from failure
 

@@ -12,7 +12,7 @@ from taut.tasks.rewards.contract import RewardFunction, call_function, check_sig
 def _handle(function: RewardFunction, name: str, request: tuple[str, Any], runner: asyncio.Runner) -> Any:
     kind, content = request
     if kind == "check":
-        return check_signature(function, name, content)
+        return None if content is None else check_signature(function, name, content)
     return call_function(function, name, content, runner)
 
 
