@@ -73,5 +73,5 @@ def test_failed_replies_are_in_the_summary_where_there_were_any(tmp_path, make_c
             writer.append(StepRecord(step, {}, scalars))
     console = make_console()
     print_training_summary(Run.open(tmp_path / "run"), console)
-    lines = [line.split()[:2] for line in console.file.getvalue().splitlines() if "failed" in line]
+    lines = [line.split()[:2] for line in console.file.getvalue().splitlines() if line.startswith(" failed")]
     assert lines == [line] * bool(line)
