@@ -82,7 +82,7 @@ def untimed(rows):
 
 
 def assert_same(run, other, steps):
-    """Every number of every step and token, and the last checkpoint's weights and state, to the last bit."""
+    """Every number of every step and token, and every byte of the last checkpoint."""
     mine, theirs = (untimed(r.scalars())[-len(steps) :] for r in (run, other))
     assert [row["step"] for row in mine] == list(steps)
     assert mine == theirs
@@ -93,12 +93,12 @@ def assert_same(run, other, steps):
             for name, value in vars(a).items():
                 assert_equal(value, vars(b)[name])
     last = [r.directory / "checkpoints" / f"step_{steps[-1]:06d}" for r in (run, other)]
-    names = [sorted(path.relative_to(folder) for path in folder.rglob("*.safetensors")) for folder in last]
+    names = [
+        sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file()) for folder in last
+    ]
     assert names[0] == names[1]
-    assert (last[0] / "training/loop.json").read_text() == (last[1] / "training/loop.json").read_text()
     for name in names[0]:
         assert (last[0] / name).read_bytes() == (last[1] / name).read_bytes(), name
-    assert_equal(*(torch.load(folder / "training/learner.pt", weights_only=True) for folder in last))
 
 
 def assert_equal(a, b):
