@@ -56,6 +56,11 @@ class Waiter:
 def make_counter():
     return Counter()
 
+class Sleeper(Counter):
+    def reset(self, row):
+        time.sleep(60 if row == "asleep" else 0)
+        return row
+
 class NoStep:
     def reset(self, row):
         return ""
@@ -206,3 +211,12 @@ def test_what_is_logged_must_be_numbers_by_name(make_host):
     (number,), _ = host.reset(["a"])
     with pytest.raises(ValueError, match="environment WrongLog: logged must map names to numbers, not list"):
         host.end([number])
+
+
+def test_a_reset_that_hangs_is_told_after_one_timeout(make_host):
+    started = time.monotonic()
+    with pytest.raises(
+        ValueError, match=r"data, row 2: reset of environment Sleeper gave no answer within 2 s"
+    ):
+        make_host("Sleeper", timeout=2.0).openings(["awake"] + ["asleep"] * 9, "data")
+    assert time.monotonic() - started < 2 * 4, "nine of them would take 18 s"

@@ -64,7 +64,7 @@ class EnvironmentHost:
         """What the model is to be told at the start of each row. Raises ValueError naming a row that fails."""
         found: list[Messages] = []
         for start in range(0, len(rows), AT_ONCE):
-            numbers, openings = self.reset(rows[start : start + AT_ONCE])
+            numbers, openings = self.reset(rows[start : start + AT_ONCE], all_or_none=True)
             self.end(numbers)
             for opening in openings:
                 if isinstance(opening, Failure):
@@ -74,10 +74,16 @@ class EnvironmentHost:
                 found.append(opening)
         return found
 
-    def reset(self, rows: Sequence[Mapping[str, Any]]) -> tuple[list[int], list[Messages | Failure]]:
-        """Opens an episode for each row; returns their numbers and openings."""
+    def reset(
+        self, rows: Sequence[Mapping[str, Any]], all_or_none: bool = False
+    ) -> tuple[list[int], list[Messages | Failure]]:
+        """Opens an episode for each row; returns their numbers and openings.
+
+        With `all_or_none` a row that hangs or kills its process fails those after it there too, unasked.
+        """
         numbers = list(itertools.islice(self._numbers, len(rows)))
-        return numbers, self._each("reset", dict(zip(numbers, rows, strict=True)), lambda opening: opening)
+        given = dict(zip(numbers, rows, strict=True))
+        return numbers, self._each("reset", given, lambda opening: opening, all_or_none)
 
     def step(self, replies: Mapping[int, str]) -> list[Turn | Failure]:
         """The answers to a turn of each of these episodes, in order."""
@@ -98,18 +104,25 @@ class EnvironmentHost:
             logged |= {n: _content(outcome) for n, outcome in zip(own, outcomes, strict=True)}
         return [logged.get(number, {}) for number in numbers]
 
-    def _each(self, kind: str, given: Mapping[int, Any], wrap: Callable[[Any], Any]) -> list[Any]:
+    def _each(
+        self, kind: str, given: Mapping[int, Any], wrap: Callable[[Any], Any], all_or_none: bool = False
+    ) -> list[Any]:
         if not given:
             return []
         shares = self._shares(list(given))
-        pieces = [partial(self._ask, worker, kind, [(n, given[n]) for n in own]) for worker, own in shares]
+        pieces = [
+            partial(self._ask, worker, kind, [(n, given[n]) for n in own], all_or_none)
+            for worker, own in shares
+        ]
         answers = {number: answer for part in in_parallel(pieces) for number, answer in part}
         outcomes = [answers[number] for number in given]
         return [
             Failure(outcome[1]) if outcome[0] == "raised" else wrap(_content(outcome)) for outcome in outcomes
         ]
 
-    def _ask(self, worker: Worker, kind: str, items: list[tuple[int, Any]]) -> list[tuple[int, Outcome]]:
+    def _ask(
+        self, worker: Worker, kind: str, items: list[tuple[int, Any]], all_or_none: bool
+    ) -> list[tuple[int, Outcome]]:
         """One item a request, so that one that hangs or dies is known, unless the process keeps their time."""
         size, grace = (len(items), GRACE) if self._concurrent else (1, 0.0)
         answers: list[tuple[int, Outcome]] = []
@@ -118,8 +131,12 @@ class EnvironmentHost:
             try:
                 outcomes = worker.ask((kind, (piece, self.timeout)), self.timeout + grace, self.on_wait)
             except FailedError as failure:
+                if all_or_none:
+                    piece = items[start:]
                 outcomes = [("raised", str(failure))] * len(piece)
             answers += zip((number for number, _ in piece), outcomes, strict=True)
+            if len(answers) == len(items):
+                break
         return answers
 
     def _shares(self, numbers: Sequence[int]) -> list[tuple[Worker, list[int]]]:
