@@ -165,7 +165,9 @@ def run_trials(root: Path, trials: int, seed: int) -> Iterator[Row]:
 
 
 def run_trial(config: Config, moment: str, events: list[Event], undisturbed: Run, rng: random.Random) -> Row:
-    occurrences = [number for number, event in enumerate(events[:-1]) if event.name == MOMENTS[moment]]
+    # Not in the last step: a kill that comes late would find the run over.
+    last = max(number for number, event in enumerate(events) if event.name == MOMENTS["sampling"])
+    occurrences = [number for number, event in enumerate(events[:last]) if event.name == MOMENTS[moment]]
     aimed = rng.choice(occurrences)
     length = statistics.median(_end(events, number) - events[number].at for number in occurrences)
     struck = kill(config, MOMENTS[moment], occurrences.index(aimed), rng.uniform(0, length))
