@@ -33,6 +33,7 @@ class StoredBatch:
     constants: dict[str, Any]
     reply_ids: np.ndarray  # [B, T] int64
     lengths: np.ndarray  # [B] int64
+    prompt_lengths: np.ndarray  # [B] int64
     response_mask: np.ndarray  # [B, T] bool
     rewards: np.ndarray  # [B] float32
     groups: np.ndarray  # [B] int64
@@ -80,6 +81,7 @@ def padded_batch(
         constants=constants,
         reply_ids=pad([reply.ids for reply in replies], width, np.int64),
         lengths=lengths,
+        prompt_lengths=np.array([len(reply.prompt_ids) for reply in replies], dtype=np.int64),
         response_mask=pad([reply.mask for reply in replies], width, bool),
         rewards=np.array([reply.reward for reply in replies], dtype=np.float32),
         groups=np.array([reply.group for reply in replies], dtype=np.int64),

@@ -32,8 +32,13 @@ def estimate_advantages(batch: Batch, config: Config, kl_coefficient: float) -> 
 
     Without a critic a reply's reward is the sum of its token rewards, so that a KL in the reward counts.
     """
-    mask = batch.response_mask
-    rewards = token_rewards(batch, config, kl_coefficient)
+    return with_advantages(replace(batch, token_rewards=token_rewards(batch, config, kl_coefficient)), config)
+
+
+def with_advantages(batch: Batch, config: Config) -> Batch:
+    """The batch with `advantages` and, with a critic, `returns`, from the token rewards that it has."""
+    mask, rewards = batch.response_mask, batch.token_rewards
+    assert rewards is not None, "token rewards come before the advantages"
     if config.algorithm.advantage == "gae":
         advantages, returns = _gae(batch, rewards, config)
     else:
@@ -42,7 +47,7 @@ def estimate_advantages(batch: Batch, config: Config, kl_coefficient: float) -> 
         advantages, returns = advantage.broadcast(per_reply, mask), None
     if config.algorithm.whiten_advantages:
         advantages = whiten(advantages, mask)
-    return replace(batch, token_rewards=rewards, advantages=advantages, returns=returns)
+    return replace(batch, advantages=advantages, returns=returns)
 
 
 def token_rewards(batch: Batch, config: Config, kl_coefficient: float) -> Tensor:

@@ -6,18 +6,170 @@ updates, not of the run.
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from taut.config import AlgorithmConfig
+from taut.config import AlgorithmConfig, Config, resolve
+from taut.config.resolve import flatten
 from taut.objective.advantage import gae, length_adaptive_lambda
-from taut.objective.policy import ClipState
+from taut.objective.policy import ClipState, cat_clip_states
+from taut.objective.reduce import denominator
 from taut.store import StoredBatch
-from taut.training.loss import surrogate
+from taut.store.batch import StoredUpdate
+from taut.training.advantages import token_rewards, with_advantages
+from taut.training.batch import part_of
+from taut.training.loss import policy_loss, surrogate
+from taut.training.metrics import advantage_metrics, clip_metrics, mean_of_steps
+from taut.training.micro_batch import micro_batches
+from taut.training.shaping import RewardShaper
+from taut.types import Batch, OptimizerStep, Trace
+
+OF_THE_OBJECTIVE = (
+    *("algorithm.clip_low", "algorithm.clip_high", "algorithm.dual_clip", "algorithm.surrogate"),
+    *(
+        "algorithm.ratio_level",
+        "algorithm.loss_normalization",
+        "algorithm.importance",
+        "algorithm.importance_cap",
+    ),
+    *("algorithm.advantage", "algorithm.whiten_advantages", "algorithm.gamma", "algorithm.lam"),
+    *("algorithm.lam_critic", "algorithm.lam_length_alpha", "kl.coefficient"),
+)
+"""The settings whose effect on a recorded batch can be computed; the others decided which updates there were."""
+OF_GAE = ("algorithm.gamma", "algorithm.lam", "algorithm.lam_critic", "algorithm.lam_length_alpha")
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What the objective says of the updates of a stored batch."""
+
+    batch: Batch
+    """With the token rewards, advantages and returns that it gives."""
+    trace: Trace
+    """Of each stored update the logprobs as recorded, and of the objective the clip state and the loss's terms."""
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Of those that `training/metrics.py` makes of a step the ones that the objective decides."""
+        names = dict.fromkeys(name for step in self.trace.steps for name in step.scalars)
+        losses = {name: mean_of_steps(name, self.trace.steps) for name in names}
+        found = losses | clip_metrics(self.trace) | advantage_metrics(self.batch)
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def recompute(batch: StoredBatch, config: Config, changes: Mapping[str, Any] | None = None) -> Recomputed:
+    """Advantages, clip states and the policy's loss of a stored batch of a run with `config`, under `changes`.
+
+    `changes` are settings by dotted key, of `OF_THE_OBJECTIVE`. Without any, all is what was trained on, to the last
+    bit on the machine of the run: the same functions give both, in the same micro-batches. Raises ValueError for a
+    change whose effect the stored batch cannot tell, with the reason.
+    """
+    beta = float(batch.constants.get("kl_coefficient", 0.0))
+    weighed = config.kl.model_copy(update={"coefficient": beta})
+    before = config.model_copy(update={"algorithm": algorithm_of(batch), "kl": weighed})
+    after, _ = resolve(before.model_dump(), changes or {})
+    old, new = flatten(before.model_dump()), flatten(after.model_dump())
+    changed = {key for key, value in new.items() if old.get(key) != value}
+    _refuse(before, after, changed)
+    whole = batch_of(batch)
+    if "kl.coefficient" in changed and after.kl.placement == "reward":
+        shaped = RewardShaper(after)(whole)
+        whole = replace(shaped, token_rewards=token_rewards(shaped, after, after.kl.coefficient))
+    whole = with_advantages(whole, after)
+    steps = [_optimizer_step(whole, batch, update, after) for update in batch.updates if update.scalars]
+    assert whole.old_logprobs is not None
+    return Recomputed(whole, Trace(steps, whole.old_logprobs, torch.zeros(whole.old_logprobs.shape)))
+
+
+def _refuse(before: Config, after: Config, changed: set[str]) -> None:
+    """Raises ValueError where what was stored does not tell what a change would have done."""
+    algorithm = after.algorithm
+    for key in sorted(changed):
+        if key not in OF_THE_OBJECTIVE:
+            raise ValueError(
+                f"{key} decides which updates there were, and those are recorded: taut replay takes a step again with "
+                "another one"
+            )
+        if key in OF_GAE and algorithm.advantage != "gae":
+            raise ValueError(f"{key} is GAE's, and these advantages come from {algorithm.advantage}")
+    if algorithm.advantage == "gae" != before.algorithm.advantage:
+        raise ValueError("GAE needs a critic's values, and this run had no critic")
+    if "algorithm.lam" in changed and algorithm.lam_length_alpha is not None:
+        raise ValueError(
+            "algorithm.lam is replaced by a λ for each length in this run: set lam_length_alpha to null beside it"
+        )
+    if "kl.coefficient" in changed and after.kl.placement == "none":
+        raise ValueError("kl.coefficient has no KL to weigh: this run held no reference")
+    if "kl.coefficient" in changed and after.kl.placement == "reward" and after.scoring.normalize:
+        raise ValueError(
+            "kl.coefficient acts on rewards that were normalised by moments that are not stored: taut replay takes the "
+            "step again with another one"
+        )
+    if algorithm.dual_clip is not None and algorithm.surrogate == "cispo":
+        raise ValueError("algorithm.dual_clip bounds the clipped surrogate: with cispo set it to null")
+
+
+def _optimizer_step(batch: Batch, stored: StoredBatch, update: StoredUpdate, config: Config) -> OptimizerStep:
+    """As `training/update.py` accumulates it: each micro-batch's loss in float32, their sum in float64."""
+    assert batch.old_logprobs is not None
+    # The entropy at each optimiser step is not stored, and its bonus no part of what is asked.
+    algorithm = config.algorithm.model_copy(update={"entropy_coefficient": 0.0})
+    config = config.model_copy(update={"algorithm": algorithm})
+    seen = dict(zip(update.rows.tolist(), torch.from_numpy(update.logprobs), strict=True))
+    lengths = (stored.prompt_lengths + stored.lengths).tolist()
+    parts = micro_batches(list(seen), lengths, config.learner.micro_batch_tokens)
+    count = denominator(batch.response_mask[list(seen)], algorithm.loss_normalization, config.longest_reply)
+    scalars: dict[str, float] = defaultdict(float)
+    clips = []
+    for rows in parts:
+        logprobs, old = torch.stack([seen[row] for row in rows]), batch.old_logprobs[rows]
+        part, beta = part_of(batch, rows, "cpu"), config.kl.coefficient
+        found = policy_loss(logprobs, torch.zeros_like(logprobs), old, part, config, beta, count)
+        clips.append(found.clip)
+        for name, value in found.terms.items():
+            scalars[name] += value
+    return OptimizerStep(
+        rows=[row for part in parts for row in part],
+        logprobs=torch.stack([seen[row] for part in parts for row in part]),
+        clip=cat_clip_states(clips),
+        scalars=dict(scalars),
+        epoch=update.epoch,
+        minibatch=update.minibatch,
+        applied=update.applied,
+        not_finite="" if all(map(math.isfinite, scalars.values())) else "the policy's loss",
+    )
+
+
+def batch_of(stored: StoredBatch) -> Batch:
+    """The arrays of a stored batch as the loop's: without the replies' texts, and with rewards as earned."""
+    mask, behavior = torch.from_numpy(stored.response_mask), _tensor(stored, "behavior_logprobs")
+    lengths = torch.from_numpy(stored.lengths)
+    own = torch.arange(mask.shape[1]) < lengths[:, None]
+    names = ("ref_logprobs", "values", "bootstrap_values", "returns")
+    optional = {name: None if getattr(stored, name) is None else _tensor(stored, name) for name in names}
+    return Batch(
+        rollouts=(),
+        scores=(),
+        reply_ids=torch.from_numpy(stored.reply_ids),
+        reply_lengths=lengths,
+        sampled=mask | (own & ~behavior.isnan()),
+        response_mask=mask,
+        behavior_logprobs=behavior,
+        rewards=torch.from_numpy(stored.rewards),
+        groups=torch.from_numpy(stored.groups),
+        truncated=torch.from_numpy(stored.truncated),
+        old_logprobs=_tensor(stored, "old_logprobs"),
+        token_rewards=_tensor(stored, "token_rewards"),
+        advantages=_tensor(stored, "advantages"),
+        **optional,
+    )
 
 
 def clip_states(batch: StoredBatch, changes: Mapping[str, Any] | None = None) -> list[ClipState]:

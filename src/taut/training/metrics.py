@@ -28,7 +28,7 @@ def step_metrics(batch: Batch, trace: Trace, config: Config) -> Metrics:
         **_token_metrics(batch, trace),
         **_reference_metrics(batch, trace, config),
         **_critic_metrics(batch),
-        **_clip_metrics(trace),
+        **clip_metrics(trace),
         **_optimizer_metrics(batch, trace),
     }
     return {name: value for name, value in found.items() if value is not None}
@@ -78,16 +78,22 @@ def _term_metrics(scores: Sequence[Score]) -> _Found:
 
 
 def _token_metrics(batch: Batch, trace: Trace) -> _Found:
-    assert batch.advantages is not None
     mask = batch.response_mask
     gap = masked(trace.old_logprobs, mask) - masked(batch.behavior_logprobs, mask)
-    variance = masked_var(batch.advantages, mask)
     return {
         "entropy": masked_mean(trace.entropy, mask),
-        "advantage/mean": masked_mean(batch.advantages, mask),
-        "advantage/std": None if variance is None else variance**0.5,
+        **advantage_metrics(batch),
         "mismatch/mean": masked_mean(gap.abs(), mask),
         "mismatch/max": gap.abs().max().item() if mask.any() else None,
+    }
+
+
+def advantage_metrics(batch: Batch) -> dict[str, float | None]:
+    assert batch.advantages is not None
+    variance = masked_var(batch.advantages, batch.response_mask)
+    return {
+        "advantage/mean": masked_mean(batch.advantages, batch.response_mask),
+        "advantage/std": None if variance is None else variance**0.5,
     }
 
 
@@ -125,7 +131,7 @@ def _critic_metrics(batch: Batch) -> _Found:
     }
 
 
-def _clip_metrics(trace: Trace) -> _Found:
+def clip_metrics(trace: Trace) -> dict[str, float | None]:
     """Shares over all tokens of all optimiser steps of the batch, and the clipped share of each epoch (from 1).
 
     Absent where the policy took no step: while the critic warms up, nothing can be clipped.
@@ -145,7 +151,7 @@ def _optimizer_metrics(batch: Batch, trace: Trace) -> _Found:
     names = dict.fromkeys(name for step in trace.steps for name in step.scalars)
     taken = sum(step.applied for step in trace.steps)
     return {
-        **{name: _mean_of_steps(name, trace.steps) for name in names},
+        **{name: mean_of_steps(name, trace.steps) for name in names},
         "kl/old_k1": _last_kl(batch, trace) if taken else None,
         "update/steps": float(taken),
         "update/skipped": float(trace.skipped),
@@ -153,7 +159,7 @@ def _optimizer_metrics(batch: Batch, trace: Trace) -> _Found:
     }
 
 
-def _mean_of_steps(name: str, steps: Sequence[OptimizerStep]) -> float | None:
+def mean_of_steps(name: str, steps: Sequence[OptimizerStep]) -> float | None:
     """A mean over tokens counts every token of the batch alike; a loss or a norm is one number a step."""
     logged = [step for step in steps if name in step.scalars and not step.not_finite]
     per_token = name in ("kl/old_k3", "value/loss", "value/clipped")
