@@ -95,7 +95,7 @@ def test_the_objective_imports_torch_and_nothing_of_ours():
         assert {name for name in others if not name.startswith("taut.objective")} == set(), path.name
 
 
-@pytest.mark.parametrize("package", ["taut.config", "taut.store", "taut.types", "taut.cli"])
+@pytest.mark.parametrize("package", ["taut.config", "taut.store", "taut.types", "taut.cli", "taut.web.app"])
 def test_no_torch_is_imported_even_by_what_is_imported(package):
     code = f"import sys, {package}; print(sorted({{'torch', 'transformers'}} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

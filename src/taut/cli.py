@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 import taut
-from taut.commands import again, learn, look, prepare, use
+from taut.commands import again, browse, learn, look, prepare, use
 from taut.commands.arguments import call_plain
 from taut.commands.help import print_commands, print_plain_help, print_settings_help
 from taut.terminal.console import make_console, printable
@@ -37,6 +37,7 @@ PLAIN: dict[str, Callable[..., None]] = {
     "show": look.show,
     "compare": look.compare,
     "export": look.export,
+    "web": browse.web,
 }
 """Their arguments are their signature: those before the / by place, the others by name."""
 

@@ -1,0 +1,43 @@
+"""What routes read out of a request: the run it names, and its numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from taut.store import Run
+
+
+def root_of(request: Request) -> Path:
+    """The folder of runs that is served."""
+    root: Path = request.app.state.root
+    return root
+
+
+def run_of(request: Request) -> Run:
+    """The run that the path names. 404 where there is none, ValueError where it cannot be read."""
+    return named_run(root_of(request), request.path_params["name"])
+
+
+def named_run(root: Path, name: str) -> Run:
+    """The run in the directory `name` directly in `root`: a name never leads out of it."""
+    plain = (
+        name not in ("", ".", "..") and name == Path(name).name and "\\" not in name and name.isprintable()
+    )
+    if not plain or not (root / name / "run.db").is_file():
+        raise HTTPException(404, f"there is no run {name!r} here; the list of runs has those that there are")
+    return Run.open(root / name)
+
+
+def whole_number(request: Request, key: str, default: int, most: int | None = None) -> int:
+    """A count in the query. ValueError where it is none, or above `most`."""
+    text = request.query_params.get(key)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise ValueError(f"{key} is a whole number from 0, not {text[:40]!r}")
+    if most is not None and int(text) > most:
+        raise ValueError(f"{key} is at most {most}, not {text}")
+    return int(text)
