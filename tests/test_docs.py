@@ -34,6 +34,8 @@ ROOT = Path(__file__).parents[1]
 FAMILIES = {
     "clip/epoch_3": "clip/epoch_2",
     "clip/epoch_4": "clip/epoch_2",
+    "clip/outside_epoch_3": "clip/outside_epoch_2",
+    "clip/outside_epoch_4": "clip/outside_epoch_2",
     "reward/odd": "reward/NAME",
     "reward/environment": "reward/NAME",
     "reward/environment/length": "reward/NAME/METRIC",

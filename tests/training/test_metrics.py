@@ -89,4 +89,17 @@ def test_clipped_shares_count_sightings_of_steps_that_were_taken(make_config, ba
     assert metrics["clip/binding"] == pytest.approx(1 / 6)
     assert metrics["clip/epoch_1"] == pytest.approx(1 / 6)
     assert "clip/epoch_2" not in metrics
+    assert "clip/outside_epoch_2" not in metrics
     assert (metrics["update/steps"], metrics["update/skipped"]) == (2, 0)
+
+
+def test_each_epoch_has_both_shares(make_config, batch):
+    """Epoch 1 sees row 4 (5 tokens) at ρ = 1; epoch 2 sees rows 0 (1 token, ρ = e^0.5) and 1 (2 tokens, ρ = e^-0.5)."""
+    steps = one_step(batch, [4], -1.0), one_step(batch, [0], -0.5), one_step(batch, [1], -1.5)
+    steps[1].epoch = steps[2].epoch = 1
+    metrics = step_metrics(batch, trace_of(batch, *steps), make_config())
+    assert (metrics["clip/epoch_1"], metrics["clip/outside_epoch_1"]) == (0, 0)
+    assert metrics["clip/epoch_2"] == pytest.approx(1 / 3), (
+        "the one below is on the other side of its advantage"
+    )
+    assert metrics["clip/outside_epoch_2"] == 1

@@ -1,7 +1,9 @@
-"""Whether the loss is connected to what it should be, and to nothing else: the KL, and the pads."""
+"""Whether the loss is connected to what it should be, and to nothing else: the clip, the KL, and the pads."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -19,7 +21,7 @@ from taut.training.loss import policy_loss
 from taut.types import Batch
 
 SHIFT = 0.1
-"""Nats by which logprobs are moved where a KL of 0 would show nothing."""
+"""Nats by which logprobs are moved where a KL of 0 would show nothing, and beyond the edge of the clip."""
 
 
 def pads(evidence: Evidence) -> Finding | None:
@@ -39,6 +41,33 @@ def pads(evidence: Evidence) -> Finding | None:
         " and ".join(differing) or "neither NaN in the pads nor more pads change loss, gradient, advantages"
     )
     return judge(not differing, measured, "a mask covers a pad, or a term or statistic forgets the mask")
+
+
+def clip(evidence: Evidence) -> Finding | None:
+    """Beyond the clip, on the side that its advantage favours, a token has no gradient."""
+    if evidence.costly is None or evidence.config.algorithm.surrogate != "clipped":
+        return None
+    batch, tokens, pushing = as_updated(evidence), 0, 0
+    for shift, held in _beyond_the_clip(batch, evidence):
+        gradient = _policy_loss(batch, evidence, 0.0, shift)[1]
+        tokens += int(held.sum())
+        pushing += int((gradient[held] != 0).sum())
+    if not tokens:
+        return None
+    measured = f"of {tokens} tokens moved beyond the clip {pushing or 'none'} {'have' if pushing else 'has'} a gradient"
+    advice = "algorithm.clip_low and clip_high are not what the loss does, and nothing holds the policy to its batch"
+    return judge(pushing == 0, measured, advice)
+
+
+def _beyond_the_clip(batch: Batch, evidence: Evidence) -> Iterator[tuple[float, Tensor]]:
+    """Of each side that is clipped: nats that move every token beyond its edge, and which tokens [B, T] it holds."""
+    low, high = evidence.config.algorithm.clip_low, evidence.config.algorithm.clip_high
+    assert batch.advantages is not None
+    advantages = masked(batch.advantages, batch.response_mask)
+    if high is not None and math.isfinite(high):
+        yield math.log1p(high) + SHIFT, advantages > 0
+    if low is not None and low < 1:  # at 1 there is nothing below the edge
+        yield math.log1p(-low) - SHIFT, advantages < 0
 
 
 def kl_connected(evidence: Evidence) -> Finding | None:
@@ -100,13 +129,15 @@ def _losses(batch: Batch, evidence: Evidence) -> Tensor:
     return torch.stack([loss, reduce_loss(of_values, mask, "token", denominator(mask, "token"))])
 
 
-def _policy_loss(batch: Batch, evidence: Evidence, kl_coefficient: float) -> tuple[Tensor, Tensor]:
-    """The loss on logprobs that are a little below the old ones, and its gradient [B, T] with respect to them."""
+def _policy_loss(
+    batch: Batch, evidence: Evidence, kl_coefficient: float, shift: float = -SHIFT
+) -> tuple[Tensor, Tensor]:
+    """The loss on logprobs that are `shift` above the old ones, and its gradient [B, T] with respect to them."""
     config, everyone = evidence.config, list(range(batch.size))
     assert batch.old_logprobs is not None
     assert batch.entropy is not None
     count = denominator(batch.response_mask, config.algorithm.loss_normalization, config.longest_reply)
-    logprobs = (batch.old_logprobs - SHIFT).requires_grad_()
+    logprobs = (batch.old_logprobs + shift).requires_grad_()
     part = part_of(batch, everyone, "cpu")
     loss = policy_loss(logprobs, batch.entropy, batch.old_logprobs, part, config, kl_coefficient, count).loss
     [gradient] = torch.autograd.grad(loss, logprobs)

@@ -28,6 +28,7 @@ CHECKS: dict[str, Check] = {
     "micro-batches": arithmetic.micro_batches,
     "mask": arithmetic.mask,
     "pads": objective.pads,
+    "clip": objective.clip,
     "kl-connected": objective.kl_connected,
     "weights": arithmetic.weights,
     "rewards-differ": trends.rewards_differ,

@@ -132,7 +132,7 @@ def _critic_metrics(batch: Batch) -> _Found:
 
 
 def clip_metrics(trace: Trace) -> dict[str, float | None]:
-    """Shares over all tokens of all optimiser steps of the batch, and the clipped share of each epoch (from 1).
+    """Shares over all tokens of all optimiser steps of the batch, and both shares in each epoch (from 1).
 
     Absent where the policy took no step: while the critic warms up, nothing can be clipped.
     """
@@ -143,6 +143,7 @@ def clip_metrics(trace: Trace) -> dict[str, float | None]:
     for epoch in sorted({step.epoch for step in taken}):
         states = cat_clip_states([step.clip for step in taken if step.epoch == epoch])
         metrics[f"clip/epoch_{epoch + 1}"] = masked_mean(states.binding, states.mask)
+        metrics[f"clip/outside_epoch_{epoch + 1}"] = masked_mean(states.outside, states.mask)
     return metrics
 
 
