@@ -59,6 +59,8 @@ class Episode:
     """Why there is no reward."""
     logged: Mapping[str, float] = field(default_factory=dict)
     """Further numbers to average over replies."""
+    dialogue: tuple[Message, ...] = ()
+    """The reply turn by turn, of plain text too: the model's turns are the `assistant`'s."""
 
 
 @dataclass(frozen=True)

@@ -185,6 +185,10 @@ def test_an_episode_is_paid_for_all_its_turns_and_closed_once(policy, plain_prom
         assert rollout.finish_reason == "stop"
         assert rollout.episode.failure is None
         assert rollout.episode.messages is None
+        assert [turn["role"] for turn in rollout.episode.dialogue] == ["assistant", "user"] * 2 + [
+            "assistant"
+        ]
+        assert rollout.episode.dialogue[1]["content"] == "+"
         assert rollout.text == "".join(PLAIN[i] for i in rollout.ids).replace(";", "")
         assert host.seen[number] == [
             PLAIN[i].replace(";", "") for i in np.array(rollout.ids)[rollout.sampled]

@@ -91,6 +91,19 @@ def two_clipped_run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
+def told_run(tmp_path: Path) -> Run:
+    """As `made_up_run`, a step, and an environment told token 1 of reply 0; the store holds zeros for it."""
+    record = made_up_step(1)
+    reply = record.replies[0]
+    reply.mask = np.array([True, False, True])
+    reply.behavior_logprobs = np.array([0.0, np.nan, 0.0], dtype=np.float32)
+    reply.entropy = np.zeros(3, dtype=np.float32)
+    with RunWriter.create(tmp_path / "told", json.dumps(CONFIG), {}) as writer:
+        writer.append(record)
+    return Run.open(tmp_path / "told")
+
+
+@pytest.fixture
 def make_console() -> Callable[..., Console]:
     """A console that prints into memory, plain; `console.file.getvalue()` is what it printed."""
 

@@ -166,3 +166,20 @@ def test_one_reply_of_each_failure_is_shown_whatever_is_clipped(tmp_path, made_u
     assert "4 have no reward; one of each failure is shown" in console.file.getvalue()
     assert "score raised KeyError: 'gold'" in console.file.getvalue()
     assert step_view(run, 1, -1, replies=0).replies == []
+
+
+def test_what_the_environment_told_is_apart_from_what_was_sampled(told_run, make_console):
+    assert told_run.replies(1)[0].observed.tolist() == [False, True, False]
+    rows = told_run.tokens(1, 0)
+    assert [row["logprob"] for row in rows[:3]] == [0.0, None, 0.0]
+    assert [row["entropy"] for row in rows[:3]] == [0.0, None, 0.0]
+    known = {name for name, value in rows[1].items() if value is not None}
+    assert known == {"reply", "position", "id", "mask", "seen_at"}
+    page = page_of(told_run, make_console())
+    assert re.search(r"1\.00 ┈ +0\.50▽", page)
+    assert "told by the environment, not trained on ┈┈┈┈" in page
+    assert re.search(r"1\.00 : +0\.50,", page_of(told_run, make_console(encoding="ascii")))
+
+
+def test_nothing_is_said_of_environments_where_there_is_none(made_up_run, make_console):
+    assert "environment" not in page_of(made_up_run, make_console())

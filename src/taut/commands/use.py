@@ -38,24 +38,27 @@ def sample(arguments: list[str]) -> None:
     usage: taut sample [RUN or config.yaml] [--prompt TEXT ...] [--replies N] [--section.key value ...] [--json]
 
     A run stands for its settings and its newest checkpoint; --model.path FOLDER names any other model. Without
-    --prompt it answers the first held-out prompts. --json prints one object a reply. Settings are those of
-    taut train.
+    --prompt it answers the first held-out prompts. --json prints one object a reply, in an environment with its
+    `turns`. Settings are those of taut train.
     """
     taken = take_apart(arguments, switches=("json",), many="prompt")
     replies = take_count(taken, "replies")
     config = config_to_use(taken)
     from taut.launch.use import sample_replies
+    from taut.store.codec import to_json
     from taut.terminal.tables import samples_table
 
     rollouts = sample_replies(config, taken.texts or None, replies)
     if "json" in taken.switches:
         for rollout in rollouts:
-            reply = {
+            reply: dict[str, object] = {
                 "prompt": rollout.prompt.text,
                 "text": rollout.text,
                 "finish_reason": rollout.finish_reason,
             }
-            print(dumps(reply))
+            if rollout.episode is not None:
+                reply["turns"] = rollout.episode.dialogue
+            print(to_json(reply))
     else:
         console = make_console()
         console.print(samples_table(rollouts, console))

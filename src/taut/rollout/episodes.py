@@ -174,7 +174,8 @@ class _Reply:
         return Unfinished(self.prompt, self.first.sample, tuple(self.ids), limit)
 
     def rollout(self, tokenizer: PreTrainedTokenizerBase) -> Rollout:
-        messages = None if self.prompt.messages is None else tuple(self.messages)
+        dialogue = tuple(self.messages)
+        messages = None if self.prompt.messages is None else dialogue
         return replace(
             self.first,
             ids=tuple(self.ids),
@@ -182,5 +183,5 @@ class _Reply:
             behavior_logprobs=np.concatenate(self.logprobs),
             finish_reason=self.finish_reason,
             sampled=np.array(self.sampled),
-            episode=Episode(self.turns, self.reward, messages, self.failure, self.logged),
+            episode=Episode(self.turns, self.reward, messages, self.failure, self.logged, dialogue),
         )

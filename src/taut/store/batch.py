@@ -100,31 +100,39 @@ def padded_batch(
 
 
 def token_rows(replies: Sequence[ReplyRecord], latest: Mapping[int, Sighting]) -> list[dict[str, Any]]:
-    """One row per token of every reply; `latest` holds the sighting to show of each reply that has one."""
+    """One row per token of every reply; `latest` holds the sighting to show of each reply that has one.
+
+    Tokens that an environment told the model have an id, and None for every other quantity.
+    """
     rows = []
     for number, reply in enumerate(replies):
         seen = latest.get(number)
-        length = len(reply.ids)
-        absent = [None] * length
+        length, observed = len(reply.ids), reply.observed
+        quantities = {
+            "behavior_logprob": reply.behavior_logprobs,
+            "old_logprob": reply.old_logprobs,
+            "ref_logprob": reply.ref_logprobs,
+            "logprob": seen and seen.logprobs,
+            "entropy": reply.entropy,
+            "value": reply.values,
+            "reward": reply.token_rewards,
+            "advantage": reply.advantages,
+            "return": reply.returns,
+        }
         columns = {
             "reply": [number] * length,
             "position": list(range(length)),
             "id": reply.ids.tolist(),
             "mask": reply.mask.tolist(),
-            "behavior_logprob": _listed(reply.behavior_logprobs, absent),
-            "old_logprob": _listed(reply.old_logprobs, absent),
-            "ref_logprob": _listed(reply.ref_logprobs, absent),
-            "logprob": _listed(seen and seen.logprobs, absent),
             "seen_at": [seen and seen.optimizer_step] * length,
-            "entropy": _listed(reply.entropy, absent),
-            "value": _listed(reply.values, absent),
-            "reward": _listed(reply.token_rewards, absent),
-            "advantage": _listed(reply.advantages, absent),
-            "return": _listed(reply.returns, absent),
+            **{name: _listed(array, observed) for name, array in quantities.items()},
         }
         rows += [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     return rows
 
 
-def _listed(array: np.ndarray | None, absent: list[None]) -> list[Any]:
-    return absent if array is None else array.tolist()
+def _listed(array: np.ndarray | None, observed: np.ndarray) -> list[float | None]:
+    """None at tokens that an environment told the model: they have no such quantity."""
+    if array is None:
+        return [None] * len(observed)
+    return [None if told else value for told, value in zip(observed.tolist(), array.tolist(), strict=True)]

@@ -153,10 +153,13 @@ def _token_rows(batch: StoredBatch, replies: list[ReplyRecord]) -> Rows:
         for reply, logprobs in zip(update.rows, update.logprobs, strict=True):
             seen_at[reply].append(optimizer_step)
             seen[reply].append(logprobs.tolist())
-    rows = token_rows(replies, latest={})
+    rows, told = token_rows(replies, latest={}), [reply.observed.tolist() for reply in replies]
     for row in rows:
         del row["logprob"]
         row["step"] = batch.step
         row["seen_at"] = seen_at[row["reply"]]
-        row["logprobs"] = [logprobs[row["position"]] for logprobs in seen[row["reply"]]]
+        row["logprobs"] = [
+            None if told[row["reply"]][row["position"]] else logprobs[row["position"]]
+            for logprobs in seen[row["reply"]]
+        ]
     return rows

@@ -58,6 +58,16 @@ class ReplyRecord:
     bootstrap_value: float | None = None
     """The critic at the last token of a cut reply, else 0; None without a critic."""
 
+    @property
+    def observed(self) -> np.ndarray:
+        """[L] bool, true at what an environment told the model: no distribution drew it.
+
+        What the other columns hold there, 0 or NaN, means nothing.
+        """
+        if self.behavior_logprobs is None:
+            return np.zeros(len(self.ids), dtype=bool)
+        return np.isnan(self.behavior_logprobs) & ~self.mask
+
 
 @dataclass(eq=False)
 class UpdateRecord:

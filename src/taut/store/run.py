@@ -141,7 +141,7 @@ class Run:
 
         `logprob` is the latest seen at or before that optimiser step, and `seen_at` where that was: a token
         is seen once an epoch. Both are None before its first sighting. `reward`, `value` and the like are
-        per token, and None where the run has no such quantity.
+        per token, and None where the run has no such quantity, and at tokens that an environment told the model.
 
         Raises:
             ValueError: also where the batch has no such optimiser step.

@@ -26,10 +26,12 @@ class Glyphs:
     ellipsis: str
     branch: str
     """Before a fork of the run above it."""
+    observed: str
+    """Beneath what an environment told the model."""
 
 
-UNICODE = Glyphs("▁▂▃▄▅▆▇█", "▲", "▼", "△", "▽", "◆", "·", "±", "…", "└")
-ASCII = Glyphs("_.-~=+*#", "^", "v", "'", ",", "*", "|", "+-", "...", "`-")
+UNICODE = Glyphs("▁▂▃▄▅▆▇█", "▲", "▼", "△", "▽", "◆", "·", "±", "…", "└", "┈")
+ASCII = Glyphs("_.-~=+*#", "^", "v", "'", ",", "*", "|", "+-", "...", "`-", ":")
 
 
 def make_console(quiet: bool = False) -> Console:

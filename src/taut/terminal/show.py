@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taut.config import WORLD
+from taut.launch.pieces import token_pieces
 from taut.store import ReplyRecord, Run
+from taut.store.clip import TokenClip, token_clips
 from taut.terminal.console import foreign, glyphs_of
 from taut.terminal.metrics import clip_label, number
 from taut.terminal.summary import run_summary, summary_row
@@ -80,8 +81,6 @@ def step_view(run: Run, step: int, optimizer_step: int, replies: int) -> StepVie
         if not kept:
             return None
         step = kept[-1]
-    from taut.training.derive import clip_states  # with torch, which the summary need not wait for
-
     batch, records = run.batch(step), run.replies(step)
     count = len(batch.updates)
     if not count:
@@ -94,7 +93,7 @@ def step_view(run: Run, step: int, optimizer_step: int, replies: int) -> StepVie
     seen: dict[int, tuple[int, int]] = {}
     for earlier in range(at + 1):
         seen |= {int(row): (earlier, place) for place, row in enumerate(batch.updates[earlier].rows)}
-    states, text_of = clip_states(batch), _token_texts(run)
+    states, text_of = token_clips(batch), token_pieces(run)
     held = {row: _held(states[earlier], place) for row, (earlier, place) in seen.items()}
     most_held = sorted(range(len(records)), key=lambda row: (-held.get(row, 0), row))
     chosen = most_held[:replies] if replies > 0 else []
@@ -121,23 +120,26 @@ def _rows_of_other_failures(records: Sequence[ReplyRecord], chosen: Sequence[int
     return rows
 
 
-def _held(state: Any, place: int) -> int:
+def _held(clip: TokenClip, place: int) -> int:
     """How many of a reply's tokens the clip holds."""
-    return int((state.binding[place] | state.dual[place]).sum())
+    return int(clip.held[place].sum())
 
 
 def _reply_view(
-    record: ReplyRecord, text_of: Callable[[int], str], seen: tuple[int, int] | None, states: Sequence[Any]
+    record: ReplyRecord,
+    text_of: Callable[[int], str],
+    seen: tuple[int, int] | None,
+    states: Sequence[TokenClip],
 ) -> ReplyView:
-    tokens = []
+    tokens, observed = [], record.observed.tolist()
     for position, (token, trained) in enumerate(zip(record.ids.tolist(), record.mask.tolist(), strict=True)):
         ratio: float | None = None
         clip: ClipName = ""
         if seen is not None and trained:
             state, place = states[seen[0]], (seen[1], position)
-            ratio, clip = state.ratio[place].item(), _clip_name(state, place)
+            ratio, clip = state.ratio[place].item(), clip_name(state, place)
         advantage = None if record.advantages is None or not trained else float(record.advantages[position])
-        tokens.append(TokenView(text_of(token), trained, ratio, advantage, clip))
+        tokens.append(TokenView(text_of(token), trained, ratio, advantage, clip, observed[position]))
     return ReplyView(
         record.prompt_text,
         record.text,
@@ -149,33 +151,15 @@ def _reply_view(
     )
 
 
-def _clip_name(state: Any, place: tuple[int, int]) -> ClipName:
-    if state.dual[place]:
+def clip_name(clip: TokenClip, place: tuple[int, int]) -> ClipName:
+    """Of the token at `place`: which reply of the update, which position in it."""
+    if clip.dual[place]:
         return "dual"
-    if state.high[place]:
-        return "high" if state.binding[place] else "outside-high"
-    if state.low[place]:
-        return "low" if state.binding[place] else "outside-low"
+    if clip.high[place]:
+        return "high" if clip.binding[place] else "outside-high"
+    if clip.low[place]:
+        return "low" if clip.binding[place] else "outside-low"
     return ""
-
-
-def _token_texts(run: Run) -> Callable[[int], str]:
-    """From an id to its text by the run's tokenizer; where none is found, the id itself."""
-    from taut.launch.quiet import quiet_libraries
-    from taut.launch.world import world_tokenizer
-    from taut.models.load import load_tokenizer
-    from taut.training.checkpoint import newest_checkpoint
-
-    quiet_libraries()
-    model = run.config["model"]
-    try:
-        if model["path"] == WORLD:
-            tokenizer = world_tokenizer()
-        else:
-            tokenizer = load_tokenizer(str(newest_checkpoint(run.directory / "checkpoints")))
-    except ValueError:
-        return str
-    return lambda token: str(tokenizer.decode([token]))
 
 
 def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
@@ -202,7 +186,8 @@ def _step_grid(view: StepView, color: ColorBy, console: Console) -> Group:
     if view.without_reward:
         told = f"{view.without_reward} have no reward; one of each failure is shown"
         head.append(f"\n{told}", style="not bold red")
-    return Group(head, legend(color, view.surrogate, console), "", grid)
+    observed = any(token.observed for reply in view.replies for token in reply.tokens)
+    return Group(head, legend(color, view.surrogate, observed, console), "", grid)
 
 
 def _end(prompt: str, characters: int, console: Console) -> Text:

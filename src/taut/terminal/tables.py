@@ -95,15 +95,27 @@ def differences_table(
 
 
 def samples_table(rollouts: Sequence[Rollout], console: Console) -> Table:
-    """One row a reply; a prompt is shown at its first."""
+    """One row a reply, in a line a turn; a prompt is shown at its first."""
     table = plain_table("prompt", "reply", "ended")
     shown = None
     for rollout in rollouts:
         prompt = "" if rollout.prompt.index == shown else rollout.prompt.text
         shown = rollout.prompt.index
         ended = "cut" if rollout.truncated else "by itself"
-        table.add_row(foreign(prompt, console), foreign(rollout.text, console), ended)
+        table.add_row(foreign(prompt, console), _reply(rollout, console), ended)
     return table
+
+
+def _reply(rollout: Rollout, console: Console) -> Text:
+    """Its text; of several turns, a line each, with who speaks."""
+    turns = rollout.episode.dialogue if rollout.episode else ()
+    if len(turns) < 2:
+        return foreign(rollout.text, console)
+    lines = []
+    for turn in turns:
+        speaker = foreign(f"{turn['role']}: ", console, style="dim")
+        lines.append(speaker.append_text(foreign(str(turn["content"]), console, style="not dim")))
+    return Text("\n").join(lines)
 
 
 def cell(value: float | None, form: Any) -> str:

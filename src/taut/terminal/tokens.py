@@ -32,6 +32,17 @@ class TokenView:
     ratio: float | None
     advantage: float | None
     clip: ClipName
+    observed: bool = False
+    """An environment told it the model."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A token's text, what stands beneath it, and its colour."""
+
+    text: str
+    beneath: str
+    style: str
 
 
 def token_lines(
@@ -42,23 +53,30 @@ def token_lines(
     `strongest` is the size of log ratio or advantage, below and above, from which the colour is strongest.
     """
     glyphs = glyphs_of(console)
-    lines: list[Text] = []
-    for token in tokens:
-        above = printable(token.text, console)
-        beneath = _beneath(token, color, glyphs)
-        cell = max(cell_len(above), cell_len(beneath), 1)
-        if not lines or lines[-1].cell_len + cell > width:
-            lines += [Text(), Text()]
-        for line, text, style in (
-            (lines[-2], above, _style(token, color, strongest)),
-            (lines[-1], beneath, "dim"),
-        ):
-            line.append(text + " " * (cell - cell_len(text)), style=style).append(" ")
+    cells = [_cell(token, color, strongest, glyphs, console) for token in tokens]
+    lines = [line for line, _ in cell_lines(cells, width)]
     return [line for number, line in enumerate(lines) if number % 2 == 0 or line.plain.strip()]
 
 
-def legend(color: ColorBy, surrogate: str, console: Console) -> Text:
-    """What colours and signs mean, on one line."""
+def cell_lines(cells: Sequence[Cell], width: int) -> list[tuple[Text, int]]:
+    """Lines in pairs, texts above and what stands beneath them, and with each the number of its first cell."""
+    lines: list[tuple[Text, int]] = []
+    for number, cell in enumerate(cells):
+        columns = max(cell_len(cell.text), cell_len(cell.beneath), 1)
+        if not lines or lines[-1][0].cell_len + columns > width:
+            lines += [(Text(), number), (Text(), number)]
+        for (line, _), text, style in ((lines[-2], cell.text, cell.style), (lines[-1], cell.beneath, "dim")):
+            line.append(text + " " * (columns - cell_len(text)), style=style).append(" ")
+    return lines
+
+
+def observed_cell(text: str, glyphs: Glyphs) -> Cell:
+    """A token that an environment told the model: dots beneath it, as many as it is wide."""
+    return Cell(text, glyphs.observed * max(cell_len(text), 1), UNTRAINED)
+
+
+def legend(color: ColorBy, surrogate: str, told: bool, console: Console) -> Text:
+    """What colours and signs mean, on one line; one more where tokens were `told` by an environment."""
     glyphs = glyphs_of(console)
     line = Text(style="dim")
     if color != "clip":
@@ -71,18 +89,44 @@ def legend(color: ColorBy, surrogate: str, console: Console) -> Text:
         held = "weight capped" if surrogate == "cispo" else "held by the clip"
         line.append(f"{held} {glyphs.high} {glyphs.low}   outside, not held {glyphs.outside_high} ")
         line.append(f"{glyphs.outside_low}   dual {glyphs.dual}")
+    if told:
+        line.append(f"\ntold by the environment, not trained on {glyphs.observed * 4}")
     return line
 
 
-def _beneath(token: TokenView, color: ColorBy, glyphs: Glyphs) -> str:
-    sign = {
+def _cell(
+    token: TokenView, color: ColorBy, strongest: tuple[float, float], glyphs: Glyphs, console: Console
+) -> Cell:
+    text = printable(token.text, console)
+    if token.observed:
+        return observed_cell(text, glyphs)
+    return Cell(text, _beneath(token, color, glyphs), _style(token, color, strongest))
+
+
+def clip_sign(clip: ClipName, glyphs: Glyphs) -> str:
+    return {
         "": "",
         "high": glyphs.high,
         "low": glyphs.low,
         "outside-high": glyphs.outside_high,
         "outside-low": glyphs.outside_low,
         "dual": glyphs.dual,
-    }[token.clip]
+    }[clip]
+
+
+def clip_style(clip: ClipName) -> str:
+    return {
+        "": "",
+        "high": ABOVE[2],
+        "low": BELOW[2],
+        "outside-high": ABOVE[0],
+        "outside-low": BELOW[0],
+        "dual": DUAL,
+    }[clip]
+
+
+def _beneath(token: TokenView, color: ColorBy, glyphs: Glyphs) -> str:
+    sign = clip_sign(token.clip, glyphs)
     if color == "clip":
         return sign
     if color == "ratio":
@@ -94,23 +138,15 @@ def _style(token: TokenView, color: ColorBy, strongest: tuple[float, float]) -> 
     if not token.trained:
         return UNTRAINED
     if color == "clip":
-        styles = {
-            "": "",
-            "high": ABOVE[2],
-            "low": BELOW[2],
-            "outside-high": ABOVE[0],
-            "outside-low": BELOW[0],
-            "dual": DUAL,
-        }
-        return styles[token.clip]
+        return clip_style(token.clip)
     if color == "ratio":
         amount = None if token.ratio is None else math.log(max(token.ratio, 1e-30))
     else:
         amount = token.advantage
-    return "" if amount is None else _tint(amount, strongest)
+    return "" if amount is None else tint(amount, strongest)
 
 
-def _tint(amount: float, strongest: tuple[float, float]) -> str:
+def tint(amount: float, strongest: tuple[float, float]) -> str:
     """None near nothing; else one of three, by size."""
     share = abs(amount) / (strongest[amount > 0] or math.inf)
     if not share > 0.05:
