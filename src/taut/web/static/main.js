@@ -98,7 +98,7 @@ function App() {
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>To the content</a>
     <${Bar} path=${path} onHelp=${() => setHelp(true)} />
     <main class="main" id="main" tabindex="-1" ref=${main}><${Broken} key=${path}><${Page} ...${parts} /></${Broken}></main>
-    <footer class="foot"><div class="foot-in"><span>Taut: PPO for language models, with every token's update in view.</span><span>Nothing here leaves your machine.</span></div></footer>
+    <footer class="foot"><div class="foot-in"><span>Taut: PPO for language models, with every token's update in view.</span><span>This page asks nothing of any other host.</span></div></footer>
     ${help && html`<${Keys} onClose=${() => setHelp(false)} />`}
   </div>`;
 }
