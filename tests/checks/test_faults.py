@@ -18,7 +18,8 @@ ARITHMETIC = {"finite", "rescoring", "mismatch", "micro-batches", "mask", "pads"
 
 
 @pytest.mark.parametrize(
-    "preset", ["ppo", "ppo-batch-mean", "grpo", "rloo", "dapo", "gspo", "cispo", "reinforce++"]
+    "preset",
+    ["ppo", "ppo-batch-mean", "grpo", "rloo", "dapo", "gspo", "cispo", "sapo", "dppo", "reinforce++"],
 )
 def test_a_healthy_run_passes(run_world, verdicts, preset):
     seen = verdicts(run_world(algorithm__preset=preset, algorithm__minibatches=2))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taut.checks.gauge import describe_clipped_share, describe_collapse, is_judged
+from taut.checks.gauge import describe_clipped_share, describe_collapse, describe_gauge, is_judged
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,22 @@ def test_words(share, words):
         ({"epochs": 1}, False),
         ({"epochs": 1, "minibatches": 2}, True),
         ({"surrogate": "cispo"}, False),
+        ({"surrogate": "sapo"}, False),
+        ({"surrogate": "dppo"}, False),
         ({"ratio_level": "sequence"}, False),
     ],
 )
 def test_which_runs_are_judged(settings, judged):
     algorithm = {"surrogate": "clipped", "ratio_level": "token", "epochs": 4, "minibatches": 1}
     assert is_judged({**algorithm, **settings}) == judged
+
+
+def test_under_sapo_the_gauge_says_that_nothing_is_held():
+    ppo = {"surrogate": "clipped", "ratio_level": "token", "epochs": 4, "minibatches": 1}
+    assert describe_gauge({**ppo, "surrogate": "sapo"}, 0.0).startswith("SAPO holds no token")
+    assert describe_gauge({**ppo, "surrogate": "dppo"}, 0.2) == ""
+    assert describe_gauge(ppo, 0.2) == describe_clipped_share(0.2)
+    assert describe_gauge(ppo, None) == ""
 
 
 @pytest.mark.parametrize(

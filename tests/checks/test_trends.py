@@ -96,6 +96,8 @@ def test_the_first_step_with_many_failures_names_what_failed(name, what):
         {"algorithm.epochs": 1, "algorithm.minibatches": 1},
         {"algorithm.preset": "gspo"},
         {"algorithm.preset": "cispo"},
+        {"algorithm.preset": "sapo"},
+        {"algorithm.preset": "dppo"},
     ],
 )
 def test_the_clipped_share_is_silent_where_its_range_does_not_apply(settings):

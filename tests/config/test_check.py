@@ -67,6 +67,8 @@ CONTRADICTIONS = [
     ({"data.path": ["a", "b"], "data.weights": [1]}, "weights has 1 numbers and data.path names 2: give one"),
     ({"data.path": "a", "data.weights": [1, 2]}, "weights has 2 numbers and data.path names 1: give one"),
     ({"algorithm.preset": "cispo", "algorithm.dual_clip": 3.0}, "with cispo set it to null"),
+    ({"algorithm.preset": "sapo", "algorithm.dual_clip": 3.0}, "with sapo set it to null"),
+    ({"algorithm.preset": "dppo", "algorithm.ratio_level": "sequence"}, "set ratio_level to token"),
     (
         {"optimizer.warmup_steps": 41},
         r"warmup_steps = 41 is longer than the run of run\.steps = 40: set it to 40",

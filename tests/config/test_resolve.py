@@ -89,6 +89,8 @@ def test_a_config_made_of_sections_is_filled_in_too():
         ("dapo", ("group-standardized", "clipped", "token", "token", "none")),
         ("gspo", ("group-standardized", "clipped", "sequence", "sequence", "none")),
         ("cispo", ("group-standardized", "cispo", "token", "token", "none")),
+        ("sapo", ("group-standardized", "sapo", "token", "sequence", "none")),
+        ("dppo", ("group-standardized", "dppo", "token", "token", "none")),
         ("reinforce++", ("global-normalized", "clipped", "token", "token", "reward")),
     ],
 )

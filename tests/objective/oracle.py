@@ -50,6 +50,24 @@ def cispo(logprob, ratio, advantage, clip_low, clip_high):
     return -min(max(ratio, 1 - clip_low), 1 + clip_high) * advantage * logprob
 
 
+def sapo(ratio, advantage):
+    """f(ρ) A with f(x) = σ(τ (x - 1)) · 4 / τ: (loss, d loss / d log ratio) of one token."""
+    tau = 1.0 if advantage > 0 else 1.05
+    sigma = 1 / (1 + math.exp(-tau * (ratio - 1)))
+    return -4 / tau * sigma * advantage, -4 * sigma * (1 - sigma) * ratio * advantage
+
+
+def dppo(probability, old_probability, advantage, low, high):
+    """M ρ A, M by the total variation of (token, any other): (loss, d loss / d log ratio, held, outside)."""
+    ratio = probability / old_probability
+    variation = (abs(probability - old_probability) + abs((1 - probability) - (1 - old_probability))) / 2
+    pushed_on = (advantage > 0 and ratio > 1) or (advantage < 0 and ratio < 1)
+    outside = variation > (high if ratio > 1 else low)
+    held = pushed_on and outside
+    loss = 0.0 if held else -ratio * advantage
+    return loss, loss, held, outside
+
+
 def importance_weights(old, behavior, mask, mode, cap, level):
     def weight(b, t):
         gaps = [old[b, s] - behavior[b, s] for s in range(mask.shape[1]) if mask[b, s]]

@@ -26,6 +26,15 @@ def cispo(b, **options):
     return policy.cispo(b["logprobs"], x, b["advantages"], b["mask"], 0.2, 0.3, **options)
 
 
+def sapo(b, **options):
+    x = b["logprobs"] - b["old_logprobs"].detach()
+    return policy.sapo(x, b["advantages"], b["mask"], 0.2, 0.3, **options)
+
+
+def dppo(b, **options):
+    return policy.dppo(b["logprobs"], b["old_logprobs"], b["advantages"], b["mask"], 0.1, 0.1, **options)
+
+
 def normalizer_state(b):
     normalizer = value.ValueNormalizer()
     normalizer.update(b["returns"], b["mask"])
@@ -65,6 +74,10 @@ FUNCTIONS = {
     "clipped_surrogate, dual, weighted": lambda b: surrogate(b, dual_clip=1.5, weights=b["weights"]),
     "cispo": cispo,
     "cispo, weighted": lambda b: cispo(b, weights=b["weights"]),
+    "sapo": sapo,
+    "sapo, weighted": lambda b: sapo(b, weights=b["weights"]),
+    "dppo": dppo,
+    "dppo, weighted": lambda b: dppo(b, weights=b["weights"]),
     "clip_statistics": lambda b: policy.clip_statistics(surrogate(b, dual_clip=1.5).clip),
     "place_rewards": lambda b: advantage.place_rewards(rewards(b), b["mask"]),
     "gae": gae,
@@ -140,6 +153,8 @@ def test_gradients_are_among_what_is_compared(make_batch):
         "log_ratio",
         "clipped_surrogate",
         "cispo",
+        "sapo",
+        "dppo",
         "value_loss",
         "k3",
         "reduce_loss, token",

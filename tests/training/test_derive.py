@@ -25,7 +25,7 @@ def stored(make_config, make_learner, make_batch, run_batch, tmp_path):
     return store
 
 
-@pytest.mark.parametrize("preset", ["ppo", "ppo-batch-mean", "gspo", "cispo"])
+@pytest.mark.parametrize("preset", ["ppo", "ppo-batch-mean", "gspo", "cispo", "dppo"])
 def test_ratio_and_clip_state_are_those_of_the_update(stored, preset):
     _, trace, kept = stored(algorithm__preset=preset, algorithm__importance="truncate")
     derived = clip_states(kept)

@@ -25,7 +25,19 @@ SAMPLED = [
 ]
 """Of 8 replies to 4 prompts."""
 FINISHED = {0: "length", 4: "length"}
-PRESETS = ["ppo", "ppo-batch-mean", "grpo", "rloo", "dr-grpo", "dapo", "gspo", "cispo", "reinforce++"]
+PRESETS = [
+    "ppo",
+    "ppo-batch-mean",
+    "grpo",
+    "rloo",
+    "dr-grpo",
+    "dapo",
+    "gspo",
+    "cispo",
+    "sapo",
+    "dppo",
+    "reinforce++",
+]
 
 
 def make(keep=lambda own: own, behavior=np.nan):

@@ -44,7 +44,9 @@ def test_a_batch_takes_epochs_times_minibatches_optimizer_steps(
         assert seen == list(range(8)), "every reply once an epoch"
 
 
-@pytest.mark.parametrize("preset", ["ppo", "ppo-batch-mean", "grpo", "rloo", "gspo", "cispo", "reinforce++"])
+@pytest.mark.parametrize(
+    "preset", ["ppo", "ppo-batch-mean", "grpo", "rloo", "gspo", "cispo", "sapo", "dppo", "reinforce++"]
+)
 @pytest.mark.parametrize("minibatches", [1, 2])
 @pytest.mark.parametrize("micro_batch_tokens", [8192, 12])
 def test_the_first_ratio_is_exactly_one(

@@ -14,8 +14,9 @@ COLLAPSED_BELOW = 0.01
 def is_judged(algorithm: Mapping[str, Any]) -> bool:
     """Whether the bounds of the clipped share apply to a run with this `algorithm` section.
 
-    They are for one ratio a token and a clip near 0.2: GSPO clips whole replies and CISPO caps weights, so neither is
-    judged by them. With one optimiser step a batch the share is 0 by construction, and says nothing.
+    They are for one ratio a token and a clip near 0.2: GSPO clips whole replies, CISPO caps weights, SAPO holds nothing
+    and DPPO measures in probability, so none of them is judged by them. With one optimiser step a batch the share is 0
+    by construction, and says nothing.
     """
     per_token = algorithm.get("surrogate") == "clipped" and algorithm.get("ratio_level") == "token"
     return per_token and steps_per_batch(algorithm) > 1
@@ -32,6 +33,13 @@ def describe_collapse(entropy: float) -> str:
     clipped share, which may look useful, means nothing.
     """
     return f"the policy has collapsed: entropy {entropy:.2f}" if entropy < COLLAPSED_BELOW else ""
+
+
+def describe_gauge(algorithm: Mapping[str, Any], share: float | None) -> str:
+    """A mean `clip/binding` in words, as far as it means something under this `algorithm` section; else ""."""
+    if algorithm.get("surrogate") == "sapo":
+        return "SAPO holds no token: its gradient fades, and is not cut"
+    return describe_clipped_share(share) if share is not None and is_judged(algorithm) else ""
 
 
 def describe_clipped_share(share: float) -> str:

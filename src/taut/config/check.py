@@ -104,8 +104,13 @@ def _objective(config: Config) -> list[str]:
             f"kl.estimator = {kl.estimator} differs from k3 only in its gradient, and a reward has none: "
             "use k1, k2 or k3"
         )
-    if config.algorithm.dual_clip is not None and config.algorithm.surrogate == "cispo":
-        problems.append("algorithm.dual_clip bounds the clipped surrogate: with cispo set it to null")
+    surrogate = config.algorithm.surrogate
+    if config.algorithm.dual_clip is not None and surrogate != "clipped":
+        problems.append(f"algorithm.dual_clip bounds the clipped surrogate: with {surrogate} set it to null")
+    if config.algorithm.ratio_level == "sequence" and surrogate == "dppo":
+        problems.append(
+            "algorithm.surrogate = dppo looks at each token's probability: set ratio_level to token"
+        )
     if kl.target is not None and kl.placement == "none":
         problems.append(
             f"kl.target = {kl.target:g} has no KL to steer: set kl.placement to reward or loss, or kl.target to null"

@@ -49,6 +49,19 @@ PRESETS: dict[str, dict[str, Any]] = {
         "algorithm.clip_low": None,
         "algorithm.clip_high": 4.0,
     },
+    # 2511.20347: a smooth gate, no clip; the mean over a reply's tokens, then over replies.
+    "sapo": {
+        "algorithm.advantage": "group-standardized",
+        "algorithm.surrogate": "sapo",
+        "algorithm.loss_normalization": "sequence",
+    },
+    # 2602.04879, binary total variation: how far the token's probability may move.
+    "dppo": {
+        "algorithm.advantage": "group-standardized",
+        "algorithm.surrogate": "dppo",
+        "algorithm.clip_low": 0.15,
+        "algorithm.clip_high": 0.15,
+    },
     # 2501.03262.
     "reinforce++": {
         "algorithm.advantage": "global-normalized",

@@ -17,7 +17,7 @@ AdvantageName = Literal[
     "gae", "batch-mean", "group-mean", "group-standardized", "leave-one-out", "global-normalized", "reward"
 ]
 PresetName = Literal[
-    "ppo", "ppo-batch-mean", "grpo", "rloo", "dr-grpo", "dapo", "gspo", "cispo", "reinforce++"
+    "ppo", "ppo-batch-mean", "grpo", "rloo", "dr-grpo", "dapo", "gspo", "cispo", "sapo", "dppo", "reinforce++"
 ]
 Betas = Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=2, max_length=2)]
 KLEstimatorName = Literal["k1", "k2", "k3", "k3-straight-through", "k3-weighted"]
@@ -143,14 +143,14 @@ class AlgorithmConfig(Section):
     """Scale the advantages of a batch to mean 0 and standard deviation 1, over its trained tokens."""
     whiten_rewards: bool = False
     """Scale the token rewards of a batch to standard deviation 1, and keep their mean."""
-    surrogate: Literal["clipped", "cispo"] = "clipped"
-    """`clipped` is PPO's objective; `cispo` caps the weight and keeps the gradient."""
+    surrogate: Literal["clipped", "cispo", "sapo", "dppo"] = "clipped"
+    """`clipped` is PPO's; `cispo` caps the weight; `sapo` fades and holds nothing; `dppo` holds by π - π_old."""
     ratio_level: Literal["token", "sequence"] = "token"
     """One ratio a token, or one a reply: the geometric mean of its tokens' (GSPO)."""
     clip_low: Share | None = 0.2
-    """ε below 1; null leaves that side open."""
+    """ε below 1 (`dppo`: how far π may fall); null leaves that side open."""
     clip_high: NonNegative | None = 0.2
-    """ε above 1; null leaves that side open."""
+    """ε above 1 (`dppo`: how far π may rise); null leaves that side open."""
     dual_clip: Annotated[float, Field(gt=1)] | None = None
     """Bound c > 1 on the ratio of tokens with a negative advantage; null is off."""
     loss_normalization: Literal["token", "sequence", "constant"] = "token"

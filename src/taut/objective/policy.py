@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from math import inf
+from math import inf, log
 from typing import Literal
 
 import torch
@@ -14,6 +14,9 @@ from taut.objective.reduce import masked, masked_mean, masked_quantile
 
 WeightMode = Literal["none", "truncate", "mask"]
 WeightLevel = Literal["token", "sequence"]
+
+SAPO_TAU_POSITIVE, SAPO_TAU_NEGATIVE = 1.0, 1.05
+"""Temperatures of SAPO's gate by the sign of the advantage, its paper's: what is unwanted fades faster."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,14 @@ class ClipState:
     sign: Tensor
     """Of the advantage: -1, 0 or 1, int8."""
     high: Tensor
-    """ρ > 1 + clip_high. A ratio exactly on the edge is inside, and keeps its gradient."""
+    """ρ > 1 + clip_high, or π - π_old > clip_high under DPPO. What is exactly on the edge is inside, and keeps
+    its gradient."""
     low: Tensor
-    """ρ < 1 - clip_low."""
+    """ρ < 1 - clip_low, or π_old - π > clip_low under DPPO."""
     binding: Tensor
-    """Outside on the side the advantage favours, so the clip holds the token and it has no gradient. Under
-    CISPO: the weight is capped (on either side), and gradient still flows. Never where the advantage is 0."""
+    """Outside on the side the advantage favours, so the token is held and has no gradient. Under CISPO: the
+    weight is capped (on either side), and gradient still flows. Under SAPO: nowhere, as it holds no token. Never
+    where the advantage is 0."""
     dual: Tensor
     """Held by the dual clip: no gradient, yet not binding."""
 
@@ -97,7 +102,7 @@ def clipped_surrogate(
     scale = _scale(advantages, weights, mask)
     # Gated before exp: behind it, an overflow would come back as 0 · inf.
     live = torch.where(flat | (scale == 0), 0, log_ratio).exp()
-    clip = ClipState(mask, masked(ratio, mask), advantages.sign().to(torch.int8), high, low, binding, dual)
+    clip = ClipState(mask, masked(ratio, mask), _sign(advantages), high, low, binding, dual)
     return Surrogate(-torch.where(flat, held, live) * scale, clip)
 
 
@@ -121,9 +126,65 @@ def cispo(
     ratio, high, low = _sides(masked(log_ratio, mask), clip_low, clip_high)
     scale = _scale(advantages, weights, mask)
     capped = torch.where(scale == 0, 0, _clip(ratio, high, low, clip_low, clip_high))
-    binding, sign = (high | low) & (advantages != 0), advantages.sign().to(torch.int8)
+    binding, sign = (high | low) & (advantages != 0), _sign(advantages)
     clip = ClipState(mask, masked(ratio, mask), sign, high, low, binding, torch.zeros_like(binding))
     return Surrogate(-capped * scale * masked(logprobs, mask), clip)
+
+
+def sapo(
+    log_ratio: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    clip_low: float | None,
+    clip_high: float | None,
+    weights: Tensor | None = None,
+) -> Surrogate:
+    """-w · 4/τ · σ(τ (ρ - 1)) · A per token, τ by the sign of A (SAPO, 2511.20347); all [B, T].
+
+    A gate in place of the clip: its slope is 1 at ρ = 1, where the gradient is the plain policy gradient, and
+    falls off as 4 σ (1 - σ) to either side. No token is ever held, so `binding` is nowhere true; the clips say
+    no more than what counts as outside. Raises ValueError for a negative clip.
+    """
+    _check_clip(clip_low, clip_high)
+    log_ratio, advantages = masked(log_ratio, mask), masked(advantages.detach(), mask)
+    ratio, high, low = _sides(log_ratio, clip_low, clip_high)
+    tau = torch.full_like(advantages, SAPO_TAU_NEGATIVE).masked_fill(advantages > 0, SAPO_TAU_POSITIVE)
+    # At ρ = 101 σ is 1 to the last bit. Past it exp would overflow, and come back as 0 · inf.
+    gate = 4 / tau * torch.sigmoid(tau * torch.expm1(log_ratio.clamp(max=log(101))))
+    nowhere = torch.zeros_like(high)
+    clip = ClipState(mask, masked(ratio, mask), _sign(advantages), high, low, nowhere, nowhere)
+    return Surrogate(-gate * _scale(advantages, weights, mask), clip)
+
+
+def dppo(
+    logprobs: Tensor,
+    old_logprobs: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    clip_low: float | None,
+    clip_high: float | None,
+    weights: Tensor | None = None,
+) -> Surrogate:
+    """-w · M · ρ · A per token, M = 0 where its push has moved π too far (DPPO, 2602.04879); all [B, T].
+
+    M is 0 where A > 0 and π - π_old > clip_high, and where A < 0 and π_old - π > clip_low: how far is the total
+    variation between the two policies' choices of this token or another (the paper's binary estimate), not
+    their ratio. So a token of probability 0.00001 may become a hundred times likelier, and one of 0.99 may not
+    fall to 0.80. A held token has neither loss nor gradient.
+    Departs in measuring from π_old, the learner's own at the batch's start, not from the sampler's policy.
+    Raises ValueError for a negative clip.
+    """
+    _check_clip(clip_low, clip_high)
+    advantages, x = masked(advantages.detach(), mask), log_ratio(logprobs, old_logprobs, mask)
+    moved = masked(logprobs.detach(), mask).exp() - masked(old_logprobs.detach(), mask).exp()
+    high = moved > (inf if clip_high is None else clip_high)
+    low = moved < -(inf if clip_low is None else clip_low)
+    binding = ((advantages > 0) & high) | ((advantages < 0) & low)
+    scale = _scale(advantages, weights, mask)
+    live = torch.where(binding | (scale == 0), 0, x).exp()
+    ratio, none = masked(x.detach().exp(), mask), torch.zeros_like(binding)
+    clip = ClipState(mask, ratio, _sign(advantages), high, low, binding, none)
+    return Surrogate(-torch.where(binding, 0, live) * scale, clip)
 
 
 def importance_weights(
@@ -213,6 +274,10 @@ def _clip(
     if clip_high is not None:
         ratio = torch.where(high, 1 + clip_high, ratio)
     return ratio if clip_low is None else torch.where(low, 1 - clip_low, ratio)
+
+
+def _sign(advantages: Tensor) -> Tensor:
+    return advantages.sign().to(torch.int8)
 
 
 def _scale(advantages: Tensor, weights: Tensor | None, mask: Tensor) -> Tensor:

@@ -42,8 +42,8 @@ def duration(seconds: float) -> str:
 
 
 def clip_label(surrogate: str) -> str:
-    """CISPO caps the weight and keeps the gradient: nothing is clipped there."""
-    return "weight-capped" if surrogate == "cispo" else "clipped"
+    """CISPO caps the weight and keeps the gradient; DPPO holds without a clip; SAPO holds no token."""
+    return {"clipped": "clipped", "cispo": "weight-capped"}.get(surrogate, "held")
 
 
 def shown_metrics(surrogate: str) -> list[Shown]:

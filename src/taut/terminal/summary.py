@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taut.checks.gauge import describe_clipped_share, describe_collapse, is_judged, steps_per_batch
+from taut.checks.gauge import describe_collapse, describe_gauge, steps_per_batch
 from taut.store import Run
 from taut.store.compare import LAST_STEPS, summary_rows
 from taut.store.runs import how_to_name
@@ -109,8 +109,7 @@ def gauge_of(run: Run, share: float | None) -> str:
     entropies = run.series("entropy")[1][-LAST_STEPS:]
     if len(entropies) and (collapse := describe_collapse(float(entropies.mean()))):
         return collapse
-    algorithm = run.config.get("algorithm", {})
-    return describe_clipped_share(share) if share is not None and is_judged(algorithm) else ""
+    return describe_gauge(run.config.get("algorithm", {}), share)
 
 
 def _optimizer_steps(run: Run) -> str:

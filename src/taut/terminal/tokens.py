@@ -86,7 +86,8 @@ def legend(color: ColorBy, surrogate: str, told: bool, console: Console) -> Text
             line.append(" ", style=style)
         line.append(f" above {middle}   ")
     if color != "advantage":
-        held = "weight capped" if surrogate == "cispo" else "held by the clip"
+        other = {"cispo": "weight capped", "dppo": "held by π - π_old", "sapo": "held (never)"}
+        held = other.get(surrogate, "held by the clip")
         line.append(f"{held} {glyphs.high} {glyphs.low}   outside, not held {glyphs.outside_high} ")
         line.append(f"{glyphs.outside_low}   dual {glyphs.dual}")
     if told:

@@ -13,8 +13,10 @@ from taut.objective.policy import (
     Surrogate,
     cispo,
     clipped_surrogate,
+    dppo,
     importance_weights,
     log_ratio,
+    sapo,
     sequence_log_ratio,
 )
 from taut.objective.reduce import reduce_loss
@@ -50,6 +52,10 @@ def surrogate(
         )
     if algorithm.surrogate == "cispo":
         return cispo(logprobs, ratio, advantages, mask, low, high, weights)
+    if algorithm.surrogate == "sapo":
+        return sapo(ratio, advantages, mask, low, high, weights)
+    if algorithm.surrogate == "dppo":
+        return dppo(logprobs, old_logprobs, advantages, mask, low, high, weights)
     return clipped_surrogate(ratio, advantages, mask, low, high, algorithm.dual_clip, weights)
 
 

@@ -1,7 +1,7 @@
 // One token under each member of the clipped family: the numbers of objective/policy.py, in float64.
 // A browser test holds every function here to the Python.
 
-// Temperatures of SAPO's gate, as in objective/soft_clip.py: constants of its paper.
+// Temperatures of SAPO's gate, as in objective/policy.py: constants of its paper.
 export const SAPO_TAU_POSITIVE = 1.0;
 export const SAPO_TAU_NEGATIVE = 1.05;
 
