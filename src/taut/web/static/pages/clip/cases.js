@@ -27,9 +27,9 @@ function Row({ point, clipLow, clipHigh, why, own, onPick, chosen }) {
   const product = result.side === 'inside' ? '' : `${fixed(bound, 1)} × ${fixed(point.advantage, own ? 2 : 0)} = `;
   const digits = own ? 2 : 1;
   return html`
-    <tr class=${own ? 'own' : chosen ? 'chosen' : ''}>
+    <tr class=${own ? 'own' : chosen ? 'chosen pick' : 'pick'} onClick=${onPick}>
       <th scope="row">${own ? html`<span class="muted">yours</span>`
-        : html`<button type="button" class="button small-button" onClick=${onPick} aria-pressed=${chosen}>Set</button>`}</th>
+        : html`<button type="button" class="button small" aria-pressed=${chosen}>Set</button>`}</th>
       <td class="number">${signed(point.advantage, own ? 2 : 0)}</td>
       <td class="number">${fixed(point.ratio, digits)}</td>
       <td class="number">${fixed(result.unclipped, digits)}</td>

@@ -64,8 +64,9 @@ function Trail({ scale, states, name }) {
 }
 
 /** `states` of the token, newest last, and of its unclipped `twin`. `onRatio(ρ)` follows the pointer. */
-export function Curve({ id = 'curve', setting, states, twin = [], onRatio, height = 400 }) {
+export function Curve({ id = 'curve', setting, states, twin = [], onRatio, height: fixedHeight }) {
   const [ref, width] = useWidth();
+  const height = fixedHeight ?? Math.round(Math.min(620, Math.max(280, width * 0.5)));
   const yRange = heights(setting.advantage);
   const scale = scales({ width, height, xRange: [0, MOST], yRange });
   const here = states.at(-1);

@@ -121,11 +121,11 @@ export function Explorer({ token }) {
         <p class="small muted legend">Solid: the clipped objective that PPO climbs. Dashed: the unclipped one. Red band: flat, so
           no gradient. Drag anywhere to set ρ.</p>
         <${Steps} token=${token} />
+        <${Python} part="explorer" source=${snippet} />
       </div>
       <div class="explorer-side">
         <${Sliders} token=${token} />
         <${Vocabulary} token=${token} />
       </div>
-      <div class="explorer-code"><${Python} part="explorer" source=${snippet} /></div>
     </section>`;
 }

@@ -3,14 +3,14 @@
 import { html } from 'taut/lib/html.js';
 import { useUrlState } from 'taut/lib/url_state.js';
 import { FAMILY, token as surrogate } from 'taut/maths/policy.js';
-import { Plane, dragging, scales } from 'taut/pages/clip/plane.js';
+import { Flat, Plane, dragging, scales } from 'taut/pages/clip/plane.js';
 import { Python } from 'taut/pages/clip/python.js';
 import { familySnippet } from 'taut/pages/clip/snippets.js';
 import { within } from 'taut/pages/clip/state.js';
 import { fixed } from 'taut/pages/clip/words.js';
 import { Segmented } from 'taut/widgets/segmented.js';
 import { Slider } from 'taut/widgets/slider.js';
-import { line as path, useWidth } from 'taut/widgets/svg.js';
+import { Hatch, line as path, useWidth } from 'taut/widgets/svg.js';
 
 const MOST = 4;
 const LEAST = 0.02;
@@ -31,7 +31,8 @@ const at = (member, advantage, ratio) => surrogate(member.loss, { ratio, advanta
 
 function Small({ id, member, advantage, ratio, quantity, onRatio, name }) {
   const [ref, width] = useWidth(260);
-  const yRange = advantage > 0 ? [-0.6, 4.2] : [-4.2, 0.6];
+  const [least, most] = quantity === 'weight' ? [-0.5, 4.2] : [-2.1, 4.2];
+  const yRange = advantage > 0 ? [least, most] : [-most, -least];
   const margin = { top: 16, right: 8, bottom: quantity === 'weight' ? 36 : 20, left: 30 };
   const scale = scales({ width, height: HEIGHT + margin.bottom, xRange: [0, MOST], yRange, margin });
   const ratios = [...RATIOS, ...corners(member)].filter((one) => one > 0 && one <= MOST).sort((a, b) => a - b);
@@ -45,9 +46,10 @@ function Small({ id, member, advantage, ratio, quantity, onRatio, name }) {
       <svg class="draggable" width=${width} height=${HEIGHT + margin.bottom} role="img"
         aria-label=${`${member.title}, ${name}: ${fixed(here)} at ρ = ${fixed(ratio)}`}
         ...${dragging((x) => onRatio(scale.xAt(x)))}>
-        <${Plane} id=${id} scale=${scale} xTicks=${[0, 1, 2, 3, 4]} yTicks=${advantage > 0 ? [0, 2, 4] : [-4, -2, 0]} digits=${0}
+        <defs><${Hatch} id=${`${id}-hatch`} /></defs>
+        <${Plane} id=${id} scale=${scale} xTicks=${[0, 1, 2, 3, 4]} yTicks=${[-4, -2, 0, 2, 4].filter((tick) => tick >= yRange[0] && tick <= yRange[1])} digits=${0}
           xLabel=${quantity === 'weight' ? 'ratio ρ' : ''} yLabel="">
-          ${shade.length > 0 && html`<rect class="shade" x=${scale.x(from)} width=${scale.x(to) - scale.x(from)}
+          ${shade.length > 0 && html`<${Flat} hatch=${`${id}-hatch`} x=${scale.x(from)} width=${scale.x(to) - scale.x(from)}
             y=${scale.top} height=${scale.bottom - scale.top} />`}
           <line class="old" x1=${scale.x(1)} x2=${scale.x(1)} y1=${scale.top} y2=${scale.bottom} />
           ${quantity === 'objective' && html`<path class="unclipped" d=${path([[scale.x(0), scale.y(0)], [scale.x(MOST), scale.y(MOST * advantage)]])} />`}
@@ -63,7 +65,7 @@ function Small({ id, member, advantage, ratio, quantity, onRatio, name }) {
 function range({ loss, defaults }) {
   const { clipLow, clipHigh, dualClip } = defaults;
   const dual = dualClip ? `, c = ${dualClip}` : '';
-  if (loss === 'dppo') return `π_old − ${clipLow} … π_old + ${clipHigh}, π_old = ${OLD_PROBABILITY}`;
+  if (loss === 'dppo') return `${fixed(OLD_PROBABILITY - clipLow)} … ${fixed(OLD_PROBABILITY + clipHigh)} of probability, from ${OLD_PROBABILITY}`;
   if (loss === 'sapo') return 'τ = 1 where A > 0, 1.05 where A < 0';
   if (clipLow == null) return `weight at most ${1 + clipHigh}`;
   return `${Number((1 - clipLow).toFixed(4))} … ${Number((1 + clipHigh).toFixed(4))}${dual}`;
@@ -99,9 +101,13 @@ export function Gallery() {
         <${Slider} label="ρ of all seven" value=${ratio} min=${LEAST} max=${MOST} step=${0.01} onInput=${onRatio} format=${(value) => fixed(value)} />
       </div>
       <div class="cards">${FAMILY.map((member) => html`<${Card} key=${member.loss} member=${member} advantage=${advantage}
-        ratio=${ratio} onRatio=${onRatio} />`)}</div>
-      <p class="small muted">CISPO climbs log π with a constant weight; its own value says little. GSPO’s ρ is the whole reply’s, which moves
-        far less than a token’s: hence its narrow range.</p>
+        ratio=${ratio} onRatio=${onRatio} />`)}
+        <aside class="card notes small muted"><h3>Reading them</h3>
+          <p>Black: the objective. Green: the gradient weight. Dashed: ρA, what importance weighting alone would climb.</p>
+          <p>CISPO climbs log π with a constant weight: look at the weight, its own value says little.</p>
+          <p>GSPO’s ρ is the whole reply’s. It moves far less than a token’s, hence the narrow range.</p>
+          <p>DPPO’s edge depends on where the token began: here at 0.2. Its objective drops to 0 where the token is held; its gradient does
+            nothing there.</p></aside></div>
       <${Python} part="gallery" source=${familySnippet({ ratio, advantage, oldProbability: OLD_PROBABILITY })} />
     </section>`;
 }

@@ -3,7 +3,7 @@
 import { html } from 'taut/lib/html.js';
 import { fixed } from 'taut/pages/clip/words.js';
 
-const MARGIN = { top: 14, right: 14, bottom: 38, left: 46 };
+const MARGIN = { top: 26, right: 14, bottom: 38, left: 46 };
 
 /** From values to pixels: `{x(value), y(value), left, right, top, bottom}`, and back by `xAt` and `yAt`. */
 export function scales({ width, height, xRange, yRange, margin = MARGIN }) {
@@ -36,7 +36,7 @@ export function Plane({ id, scale, xTicks, yTicks, xLabel, yLabel, digits = 1, c
     <line class="axis" x1=${left} x2=${right} y1=${bottom} y2=${bottom} />
     ${over}
     <text class="label" x=${right} y=${bottom + 34} text-anchor="end">${xLabel}</text>
-    <text class="label" x=${left - 38} y=${top - 2}>${yLabel}</text>`;
+    <text class="label" x="0" y="11">${yLabel}</text>`;
 }
 
 /** A flat stretch: a ground in red, and hatching, so that it shows without its colour. Needs a Hatch of that id. */

@@ -17,9 +17,14 @@ export const RARE = { name: 'a rare token', old: 0.00001, now: 0.001 };
 export const SURE = { name: 'a sure token', old: 0.99, now: 0.8 };
 const AXES = { rho: { low: 0.01, high: 1000, ticks: [0.01, 0.1, 1, 10, 100, 1000] }, pi: { low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1] } };
 const HEIGHT = 92;
+const LEAST = 0.00001;
+const MOST = 0.99999;
 
 /** A probability, with the digits that it needs. */
-export const probabilityText = (value) => (value >= 0.01 ? String(Number(value.toFixed(3))) : Number(value.toPrecision(2)).toFixed(7).replace(/0+$/, ''));
+export function probabilityText(value) {
+  const text = value >= 0.01 ? value.toFixed(3) : Number(value.toPrecision(2)).toFixed(7);
+  return text.replace(/(\.\d\d\d*?)0+$/, '$1');
+}
 export const ratioText = (ratio) => (ratio >= 10 ? String(Math.round(ratio)) : fixed(ratio));
 
 /** What PPO and DPPO do to a token that the advantage moved from `old` to `now`. */
@@ -86,22 +91,19 @@ function Move({ axis, move, part, children }) {
     </div>`;
 }
 
-const EXPONENT = within(-6, 0, -1);
-
 export function Probability() {
   const [axis, setAxis] = useUrlState('axis', 'rho', { parse: (text) => (text === 'pi' ? 'pi' : 'rho'), print: String });
-  const [old, setOld] = useUrlState('pold', 0.4, within(0.00001, 0.99999));
-  const [now, setNow] = useUrlState('pnow', 0.49, within(0.00001, 0.99999));
+  const [old, setOld] = useUrlState('pold', 0.4, within(LEAST, MOST));
+  const [now, setNow] = useUrlState('pnow', 0.49, within(LEAST, MOST));
   const own = { name: 'yours', old, now };
-  const logarithm = (set) => (value) => set(Number((1 / (1 + Math.exp(-value))).toPrecision(3)));
-  const logit = (value) => Math.log(value / (1 - value));
-  const slider = { min: -11.5, max: 11.5, step: 0.1 };
+  const inside = (set) => (value) => set(Math.min(MOST, Math.max(LEAST, value)));
+  const slider = { min: 0, max: 1, step: 0.001, format: probabilityText };
   return html`
     <section class="section" aria-labelledby="probability-title">
       <h2 id="probability-title">Ratio or probability?</h2>
       <p class="muted">A ratio is relative. A rare token that gains a thousandth is a hundred times likelier and far outside;
         a sure token that loses a fifth of all probability is still inside 1 ± 0.2. So the clip is tight on rare tokens and
-        loose on sure ones. DPPO (2602.04879) measures what moved instead: it holds a token once π − π_old is beyond
+        loose on sure ones. DPPO (2602.04879) measures what moved instead: it holds a token once π − π<sub>old</sub> is beyond
         ± 0.15 in the favoured direction.</p>
       <${Segmented} label="draw as" value=${axis} onChange=${setAxis}
         options=${[{ value: 'rho', label: 'ratio ρ' }, { value: 'pi', label: 'probability π' }]} />
@@ -109,8 +111,8 @@ export function Probability() {
         <${Move} axis=${axis} move=${RARE} part="rare" />
         <${Move} axis=${axis} move=${SURE} part="sure" />
         <${Move} axis=${axis} move=${own} part="own">
-          <${Slider} label="sampled at" value=${logit(old)} ...${slider} onInput=${logarithm(setOld)} format=${() => probabilityText(old)} />
-          <${Slider} label="now" value=${logit(now)} ...${slider} onInput=${logarithm(setNow)} format=${() => probabilityText(now)} />
+          <${Slider} label="sampled at" value=${old} ...${slider} onInput=${inside(setOld)} />
+          <${Slider} label="now" value=${now} ...${slider} onInput=${inside(setNow)} />
         <//>
       </div>
       <p class="small muted">Bars: where the token may go before it is held, PPO by ratio, DPPO by probability.

@@ -80,6 +80,48 @@ print(f"sequence ratio {sequence_log_ratio(ratio, mask)[0, 0].exp().item():.3f}"
 `;
 }
 
-export function movesSnippet() { return '# soon'; }
+/** Moves of probability: the ratio, and what PPO and DPPO hold of them. */
+export function movesSnippet(moves, clip, delta) {
+  const list = (name) => moves.map((one) => plain(one[name])).join(', ');
+  return `import torch
+from taut.objective.policy import clipped_surrogate, dppo, log_ratio
 
-export function familySnippet() { return '# soon'; }
+old = torch.tensor([[${list('old')}]], dtype=torch.float64)
+now = torch.tensor([[${list('now')}]], dtype=torch.float64)
+mask = torch.ones_like(now, dtype=torch.bool)
+advantages = torch.where(now >= old, 1.0, -1.0).double()  # each moved as its advantage wanted
+ratio = log_ratio(now.log(), old.log(), mask)
+ppo = clipped_surrogate(ratio, advantages, mask, clip_low=${clip}, clip_high=${clip})
+by_probability = dppo(now.log(), old.log(), advantages, mask, clip_low=${delta}, clip_high=${delta})
+
+for rho, by_ratio, by_move in zip(ratio.exp()[0], ppo.clip.binding[0], by_probability.clip.binding[0]):
+    print(f"ρ {rho.item():.2f}, PPO {'held' if by_ratio else 'not held'}, DPPO {'held' if by_move else 'not held'}")
+`;
+}
+
+/** One token under the whole family. */
+export function familySnippet({ ratio, advantage, oldProbability }) {
+  return `import torch
+from taut.objective.policy import cispo, clipped_surrogate, dppo, sapo
+
+old = torch.tensor([[${oldProbability}]], dtype=torch.float64).log()
+log_ratio = torch.tensor([[${plain(ratio)}]], dtype=torch.float64).log().requires_grad_()
+logprobs = old + log_ratio
+advantage = torch.full_like(old, ${plain(advantage)})
+mask = torch.ones_like(old, dtype=torch.bool)
+family = {
+    "ppo": clipped_surrogate(log_ratio, advantage, mask, 0.2, 0.2),
+    "clip-higher": clipped_surrogate(log_ratio, advantage, mask, 0.2, 0.28),
+    "dual-clip": clipped_surrogate(log_ratio, advantage, mask, 0.2, 0.2, dual_clip=3),
+    "cispo": cispo(logprobs, log_ratio, advantage, mask, None, 4),
+    "gspo": clipped_surrogate(log_ratio, advantage, mask, 0.0003, 0.0004),  # of a reply of one token
+    "sapo": sapo(log_ratio, advantage, mask, 0.2, 0.2),
+    "dppo": dppo(logprobs, old, advantage, mask, 0.15, 0.15),
+}
+
+for name, surrogate in family.items():
+    objective = -surrogate.loss.sum()
+    (weight,) = torch.autograd.grad(objective, log_ratio, retain_graph=True)
+    print(f"{name}: objective {objective.item():.2f}, gradient weight {weight.item():.2f}")
+`;
+}

@@ -8,30 +8,29 @@ export const LEAST_RATIO = 0.01;
 export const MOST_RATIO = MOST - 0.01;
 export const MOST_STEPS = 60;
 
-/** A number of the address, held between two others; the default where it is none. */
-export function within(low, high, otherwise) {
+/** A number of the address, held between two others. */
+export function within(low, high) {
   return {
     parse: (text) => {
       const value = Number(text);
-      return text.trim() === '' || !Number.isFinite(value) ? otherwise : Math.min(high, Math.max(low, value));
+      return text.trim() === '' || !Number.isFinite(value) ? undefined : Math.min(high, Math.max(low, value));
     },
     print: String,
   };
 }
 
 const rounded = (value, digits) => Number(value.toFixed(digits));
-const SWITCH = { parse: (text) => text !== '0', print: (value) => (value ? '1' : '0') };
 
 /** Everything about the token, and what a person can do to it. Every change of a setting begins a new walk from
  * where the token stands: a trail lies on one curve. */
 export function useToken() {
-  const [advantage, setAdvantage] = useUrlState('A', 0.8, within(-2, 2, 0.8));
-  const [clipLow, setLow] = useUrlState('low', 0.2, within(0, 1, 0.2));
-  const [clipHigh, setHigh] = useUrlState('high', 0.2, within(0, 1, 0.2));
-  const [linked, setLinked] = useUrlState('linked', true, SWITCH);
-  const [start, setStart] = useUrlState('rho', 1, within(LEAST_RATIO, MOST_RATIO, 1));
-  const [steps, setSteps] = useUrlState('steps', 0, within(0, MOST_STEPS, 0));
-  const [stepSize, setStepSize] = useUrlState('eta', 0.25, within(0, 2, 0.25));
+  const [advantage, setAdvantage] = useUrlState('A', 0.8, within(-2, 2));
+  const [clipLow, setLow] = useUrlState('low', 0.2, within(0, 1));
+  const [clipHigh, setHigh] = useUrlState('high', 0.2, within(0, 1));
+  const [linked, setLinked] = useUrlState('linked', true);
+  const [start, setStart] = useUrlState('rho', 1, within(LEAST_RATIO, MOST_RATIO));
+  const [steps, setSteps] = useUrlState('steps', 0, within(0, MOST_STEPS));
+  const [stepSize, setStepSize] = useUrlState('eta', 0.25, within(0, 2));
 
   const count = Math.round(steps);
   const setting = { advantage, clipLow, clipHigh };
