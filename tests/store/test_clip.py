@@ -47,6 +47,7 @@ def batch_of(constants, scale=0.3):
         {"clip_low": None, "clip_high": 0.1},
         {"clip_low": 0.02, "clip_high": 0.02, "ratio_level": "sequence"},
         {"clip_low": 0.2, "clip_high": 0.1, "surrogate": "cispo"},
+        {"clip_low": 0.05, "clip_high": 0.1, "surrogate": "dppo"},
     ],
 )
 def test_states_are_those_of_the_objective(constants):

@@ -5,8 +5,10 @@ What trained is `objective/policy.py`; the tests hold this to it, through `train
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -42,31 +44,54 @@ def token_clips(batch: StoredBatch) -> list[TokenClip]:
 
 
 def _token_clip(batch: StoredBatch, update: StoredUpdate) -> TokenClip:
-    constants, rows = batch.constants, update.rows
-    mask = batch.response_mask[rows]
+    rows = update.rows
     old, advantages = (_array(batch, name)[rows] for name in ("old_logprobs", "advantages"))
-    log_ratio = np.where(mask, update.logprobs - np.where(mask, old, 0), 0)
+    return clip_of(update.logprobs, old, advantages, batch.response_mask[rows], batch.constants)
+
+
+def clip_of(
+    logprobs: np.ndarray,
+    old_logprobs: np.ndarray,
+    advantages: np.ndarray,
+    mask: np.ndarray,
+    constants: Mapping[str, Any],
+) -> TokenClip:
+    """What the clip of `constants` does to these tokens: arrays of one shape, replies along all axes but the last."""
+    surrogate = constants.get("surrogate", "clipped")
+    logprobs, old, advantages = (
+        np.where(mask, x, np.float32(0)) for x in (logprobs, old_logprobs, advantages)
+    )
+    log_ratio = logprobs - old
     if constants.get("ratio_level") == "sequence":
-        trained = np.maximum(mask.sum(1, keepdims=True), 1)
-        log_ratio = np.broadcast_to(log_ratio.sum(1, keepdims=True) / trained, mask.shape)
-    with np.errstate(over="ignore"):
-        ratio = np.exp(log_ratio).astype(np.float32)
-    advantages = np.where(mask, advantages, 0)
-    # Bounds in the type of the ratio, as torch compares: a ratio on the edge is inside.
-    high = mask & (ratio > np.float32(1 + _bound(constants, "clip_high")))
-    low = mask & (ratio < np.float32(1 - _bound(constants, "clip_low")))
+        trained = np.maximum(mask.sum(-1, keepdims=True), 1)
+        log_ratio = np.broadcast_to(log_ratio.sum(-1, keepdims=True) / trained, mask.shape)
+    ratio = _exp(log_ratio)
+    # DPPO measures how far the probability moved, the others the ratio. Bounds are in the type of what they bound, as
+    # torch compares: a ratio on the edge is inside.
+    moved, middle = (_exp(logprobs) - _exp(old), 0) if surrogate == "dppo" else (ratio, 1)
+    high = mask & (moved > np.float32(middle + _bound(constants, "clip_high")))
+    low = mask & (moved < np.float32(middle - _bound(constants, "clip_low")))
     dual = np.zeros_like(mask)
-    if constants.get("surrogate") == "cispo":
+    if surrogate == "cispo":
         binding = (high | low) & (advantages != 0)
     else:
         binding = ((advantages > 0) & high) | ((advantages < 0) & low)
+    if surrogate == "sapo":  # its gate fades, and holds nothing
+        binding = np.zeros_like(mask)
+    if surrogate == "clipped":
         dual = mask & (advantages < 0) & (ratio > np.float32(_bound(constants, "dual_clip")))
     return TokenClip(np.where(mask, ratio, np.float32(np.nan)), high, low, binding, dual)
 
 
-def _bound(constants: dict[str, object], name: str) -> float:
+def _exp(x: np.ndarray) -> np.ndarray:
+    """Rounded once, so that it is within a unit in the last place of torch's."""
+    with np.errstate(over="ignore"):
+        return np.exp(x.astype(np.float64)).astype(np.float32)
+
+
+def _bound(constants: Mapping[str, Any], name: str) -> float:
     bound = constants.get(name)
-    return inf if bound is None else float(bound)  # type: ignore[arg-type]
+    return inf if bound is None else float(bound)
 
 
 def _array(batch: StoredBatch, name: str) -> np.ndarray:

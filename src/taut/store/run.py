@@ -123,12 +123,12 @@ class Run:
 
     def replies(self, step: int) -> list[ReplyRecord]:
         """The B replies of a step, as appended."""
-        with self._kept_batch(step) as (db, batch_id):
+        with self.kept_batch(step) as (db, batch_id):
             return _replies(db, batch_id)
 
     def optimizer_steps(self, step: int) -> list[dict[str, Any]]:
         """One row per optimiser step: its number, `epoch`, `minibatch`, `applied`, and its scalars."""
-        with self._kept_batch(step) as (db, batch_id):
+        with self.kept_batch(step) as (db, batch_id):
             rows = _optimizer_steps(db, batch_id)
         return [
             {"optimizer_step": row[0], "epoch": row[1], "minibatch": row[2], "applied": bool(row[3])}
@@ -146,7 +146,7 @@ class Run:
         Raises:
             ValueError: also where the batch has no such optimiser step.
         """
-        with self._kept_batch(step) as (db, batch_id):
+        with self.kept_batch(step) as (db, batch_id):
             count = len(_optimizer_steps(db, batch_id))
             if not 0 <= optimizer_step < count:
                 raise ValueError(
@@ -157,7 +157,7 @@ class Run:
 
     def batch(self, step: int) -> StoredBatch:
         """A step as the padded arrays it was trained on."""
-        with self._kept_batch(step) as (db, batch_id):
+        with self.kept_batch(step) as (db, batch_id):
             constants = db.execute("SELECT constants FROM batches WHERE id = ?", (batch_id,)).fetchone()[0]
             replies = _replies(db, batch_id)
             updates = _updates(db, batch_id, max((len(reply.ids) for reply in replies), default=0))
@@ -198,7 +198,13 @@ class Run:
             return get_meta(db)
 
     @contextmanager
-    def _kept_batch(self, step: int) -> Iterator[tuple[sqlite3.Connection, int]]:
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """The tables as they are now, for what reads only a part of them."""
+        with reading(self._path) as db:
+            yield db
+
+    @contextmanager
+    def kept_batch(self, step: int) -> Iterator[tuple[sqlite3.Connection, int]]:
         """A snapshot, and the id of the batch of `step` in it."""
         with reading(self._path) as db:
             query = "SELECT id FROM batches WHERE step = ? AND kept AND NOT superseded"

@@ -13,14 +13,14 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from taut.web import runs
+from taut.web import replies, runs
 from taut.web.security import Guard, content_security_policy
 from taut.web.strict_json import error_answer
 
 STATIC = Path(__file__).with_name("static")
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
-API: list[BaseRoute] = [*runs.ROUTES]
+API: list[BaseRoute] = [*runs.ROUTES, *replies.ROUTES]
 """Plain functions, not coroutines: Starlette runs them in threads, so that reading a run never holds the others up."""
 
 
