@@ -6,12 +6,11 @@ import http.client
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
+from made_up_web import serving
 from starlette.testclient import TestClient
 
 from taut.web.app import STATIC, create_app
@@ -162,14 +161,8 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[http.client.HTTPCo
     outside = tmp_path_factory.mktemp("outside")
     (outside / "runs").mkdir()
     (outside / "run.db").write_text("secret-contents")
-    listening = open_port("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(outside / "runs"), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield http.client.HTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=10)
-    server.should_exit = True
-    thread.join()
-    listening.close()
+    with serving(outside / "runs") as port:
+        yield http.client.HTTPConnection("127.0.0.1", port, timeout=10)
 
 
 @pytest.mark.parametrize("base", ["/static/", "/api/runs/", "/api/runs/x/", "/"])

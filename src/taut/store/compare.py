@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from taut.store.run import Run
-
-LAST_STEPS = 5
-"""How a run ended is the mean of so many steps: one step's number is mostly sampling noise."""
 
 
 def config_differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
@@ -24,27 +19,14 @@ def config_differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
 def summary_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """One row per run; a metric that a run never recorded is None.
 
-    `created` is in seconds since the epoch. `reward/mean` is over the last 5 steps, `eval/accuracy` the last
-    measured, `clip/binding` the mean of all steps. `parent` and `parent_step` say what a fork goes on from.
+    The other keys are those of `store.glance.glance`, without its heartbeat and course.
     """
-    return [
-        {
-            "run": run.name,
-            "status": run.status,
-            "created": run.created,
-            "steps": run.step_count,
-            "reward/mean": _mean(run.series("reward/mean")[1][-LAST_STEPS:]),
-            "eval/accuracy": run.last("eval/accuracy"),
-            "clip/binding": _mean(run.series("clip/binding")[1]),
-            "parent": run.facts.get("parent"),
-            "parent_step": run.facts.get("parent_step"),
-        }
-        for run in runs
-    ]
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None
+    rows = []
+    for run in runs:
+        row = {"run": run.name, **run.glance()}
+        del row["heartbeat"], row["course"]
+        rows.append(row)
+    return rows
 
 
 def _leaves(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,9 +15,8 @@ import yaml
 from taut.store.batch import Sighting, StoredBatch, StoredUpdate, pad, padded_batch, token_rows
 from taut.store.codec import floats_from_blob, from_json, number, reply_from_row
 from taut.store.database import REPLY_COLUMN_LIST, get_meta, reading, require_readable
+from taut.store.glance import glance, status_of
 from taut.store.record import ReplyRecord, StepRecord, UpdateRecord
-
-_DEAD_AFTER_SECONDS = 60.0
 
 
 class Run:
@@ -70,9 +68,7 @@ class Run:
     @property
     def status(self) -> str:
         """running, finished, failed, interrupted; dead: said to run, but without a heartbeat for a minute."""
-        meta = self._meta()
-        silent = time.time() - meta["heartbeat"]
-        return "dead" if meta["status"] == "running" and silent > _DEAD_AFTER_SECONDS else meta["status"]
+        return status_of(self._meta())
 
     def scalars(self, include_superseded: bool = False) -> list[dict[str, Any]]:
         """One row per step: `step` and every scalar by its `group/name`; a scalar a step lacks is absent.
@@ -115,6 +111,10 @@ class Run:
         """Steps trained: step 0, the evaluation before training, is none."""
         with reading(self._path) as db:
             return db.execute("SELECT COUNT(*) FROM batches WHERE step > 0 AND NOT superseded").fetchone()[0]
+
+    def glance(self) -> dict[str, Any]:
+        """How the run stands, as of `store.glance.glance`."""
+        return glance(self._path)
 
     def kept_steps(self) -> list[int]:
         """The steps whose replies and updates are still stored."""

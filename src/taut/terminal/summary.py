@@ -13,7 +13,8 @@ from rich.text import Text
 
 from taut.checks.gauge import describe_collapse, describe_gauge, steps_per_batch
 from taut.store import Run
-from taut.store.compare import LAST_STEPS, summary_rows
+from taut.store.compare import summary_rows
+from taut.store.glance import LAST_STEPS
 from taut.store.runs import how_to_name
 from taut.terminal.checks import checks_lines, event_line
 from taut.terminal.console import foreign, glyphs_of, printable

@@ -13,23 +13,30 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from taut.web import replies, runs
+from taut.web import (
+    replies,
+    runs,
+    stream,
+)
+from taut.web.glances import Glances
 from taut.web.security import Guard, content_security_policy
 from taut.web.strict_json import error_answer
 
 STATIC = Path(__file__).with_name("static")
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
-API: list[BaseRoute] = [*runs.ROUTES, *replies.ROUTES]
+API: list[BaseRoute] = [
+    *runs.ROUTES,
+    *replies.ROUTES,
+    *stream.ROUTES,
+]
 """Plain functions, not coroutines: Starlette runs them in threads, so that reading a run never holds the others up."""
 
 
 def create_app(root: Path | str, token: str | None = None, cookie: str = "taut_token") -> Starlette:
     """Serves the runs in `root`, which need not exist yet. With a `token`, to who has it alone."""
     for suffix, kind in TYPES.items():
-        mimetypes.add_type(
-            kind, suffix
-        )  # Windows' registry may say otherwise, and a module must be JavaScript
+        mimetypes.add_type(kind, suffix)  # a registry may say otherwise, and a module must be JavaScript
     app = Starlette(
         routes=[
             *API,
@@ -41,6 +48,8 @@ def create_app(root: Path | str, token: str | None = None, cookie: str = "taut_t
         exception_handlers={HTTPException: refuse, ValueError: refuse_mistake},  # type: ignore[dict-item]
     )
     app.state.root = Path(root)
+    app.state.glances = Glances(app.state.root)
+    app.state.leaving = lambda: False  # whether the server is about to end
     return app
 
 

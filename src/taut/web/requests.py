@@ -22,13 +22,19 @@ def run_of(request: Request) -> Run:
 
 
 def named_run(root: Path, name: str) -> Run:
-    """The run in the directory `name` directly in `root`: a name never leads out of it."""
+    """As `run_of`."""
+    directory = directory_of(root, name)
+    if directory is None or not (directory / "run.db").is_file():
+        raise HTTPException(404, f"there is no run {name!r} here; the list of runs has those that there are")
+    return Run.open(directory)
+
+
+def directory_of(root: Path, name: str) -> Path | None:
+    """Where a run of that name is or would be, directly in `root`; None where it would lead out of it."""
     plain = (
         name not in ("", ".", "..") and name == Path(name).name and "\\" not in name and name.isprintable()
     )
-    if not plain or not (root / name / "run.db").is_file():
-        raise HTTPException(404, f"there is no run {name!r} here; the list of runs has those that there are")
-    return Run.open(root / name)
+    return root / name if plain else None
 
 
 def whole_number(request: Request, key: str, default: int, most: int | None = None) -> int:

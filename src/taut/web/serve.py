@@ -12,8 +12,8 @@ from pathlib import Path
 from taut.web.security import is_loopback
 
 PORTS_TRIED = 20
-SECONDS_TO_LEAVE = 1
-"""How long an open stream may hold up the end."""
+SECONDS_TO_LEAVE = 3
+"""How long a slow answer may hold up the end."""
 
 
 def serve(root: Path | str, host: str, port: int, open_browser: bool, say: Callable[[str], None]) -> None:
@@ -39,8 +39,10 @@ def serve(root: Path | str, host: str, port: int, open_browser: bool, say: Calla
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, timeout_graceful_shutdown=SECONDS_TO_LEAVE, ws="none"
     )
+    server = uvicorn.Server(config)
+    app.state.leaving = lambda: server.should_exit  # open streams end by themselves
     try:
-        uvicorn.Server(config).run(sockets=[taken])
+        server.run(sockets=[taken])
     except KeyboardInterrupt:
         return
     finally:
