@@ -5,14 +5,18 @@ const EQUAL = 4 * 1.1920928955078125e-7;
 
 // A baseline: rewards and groups (equal for replies to one prompt), both arrays [B], to advantages [B].
 export const BASELINES = {
-  'batch-mean': (rewards) => centered(rewards, one(rewards)).map((part) => part.deviation),
-  'group-mean': (rewards, groups) => centered(rewards, groups).map((part) => part.deviation),
-  'group-standardized': standardized,
-  'leave-one-out': (rewards, groups) => centered(rewards, groups).map(
+  "batch-mean": (rewards) => centered(rewards, one(rewards)).map((part) => part.deviation),
+  "group-mean": (rewards, groups) => centered(rewards, groups).map((part) => part.deviation),
+  "group-standardized": standardized,
+  "leave-one-out": (rewards, groups) => centered(rewards, groups).map(
     ({ deviation, group }) => deviation * (group.count / Math.max(group.count - 1, 1)),
   ),
-  'global-normalized': (rewards) => standardized(rewards, one(rewards)),
+  "global-normalized": (rewards) => standardized(rewards, one(rewards)),
 };
+
+export function baseline(name, rewards, groups) {
+  return BASELINES[name](rewards, groups);
+}
 
 // {mean, std, equal} of some rewards; std is the sample's (n − 1), and 0 where they are equal.
 export function spread(rewards) {

@@ -7,39 +7,39 @@ export const SAPO_TAU_NEGATIVE = 1.05;
 
 export const FAMILY = [
   {
-    loss: 'ppo', title: 'PPO', arxiv: '1707.06347',
+    loss: "ppo", title: "PPO", arxiv: "1707.06347",
     defaults: { clipLow: 0.2, clipHigh: 0.2 },
-    sentence: 'Flat once the ratio is out of the range on the side that the advantage favours.',
+    sentence: "Flat once the ratio is out of the range on the side that the advantage favours.",
   },
   {
-    loss: 'clip-higher', title: 'PPO, clip-higher', arxiv: '2503.14476',
+    loss: "clip-higher", title: "PPO, clip-higher", arxiv: "2503.14476",
     defaults: { clipLow: 0.2, clipHigh: 0.28 },
-    sentence: 'The range is wider above than below, so that unlikely tokens can still gain.',
+    sentence: "The range is wider above than below, so that unlikely tokens can still gain.",
   },
   {
-    loss: 'dual-clip', title: 'PPO, dual clip', arxiv: '1912.09729',
+    loss: "dual-clip", title: "PPO, dual clip", arxiv: "1912.09729",
     defaults: { clipLow: 0.2, clipHigh: 0.2, dualClip: 3 },
-    sentence: 'With a negative advantage the objective is flat above the bound c too: no token costs more than cA.',
+    sentence: "With a negative advantage the objective is flat above the bound c too: no token costs more than cA.",
   },
   {
-    loss: 'cispo', title: 'CISPO', arxiv: '2506.13585',
+    loss: "cispo", title: "CISPO", arxiv: "2506.13585",
     defaults: { clipLow: null, clipHigh: 4 },
-    sentence: 'The ratio is a constant weight on log π. It is capped, and the gradient is never lost.',
+    sentence: "The ratio is a constant weight on log π. It is capped, and the gradient is never lost.",
   },
   {
-    loss: 'gspo', title: 'GSPO', arxiv: '2507.18071',
+    loss: "gspo", title: "GSPO", arxiv: "2507.18071",
     defaults: { clipLow: 3e-4, clipHigh: 4e-4 },
-    sentence: 'ρ is one number for the whole reply, the geometric mean of its tokens’ ratios; its range is narrow.',
+    sentence: "ρ is one number for the whole reply, the geometric mean of its tokens’ ratios; its range is narrow.",
   },
   {
-    loss: 'sapo', title: 'SAPO', arxiv: '2511.20347',
+    loss: "sapo", title: "SAPO", arxiv: "2511.20347",
     defaults: { clipLow: 0.2, clipHigh: 0.2 },
-    sentence: 'A smooth gate in place of the clip: the gradient fades away from ρ = 1, and is nowhere cut off.',
+    sentence: "A smooth gate in place of the clip: the gradient fades away from ρ = 1, and is nowhere cut off.",
   },
   {
-    loss: 'dppo', title: 'DPPO', arxiv: '2602.04879',
+    loss: "dppo", title: "DPPO", arxiv: "2602.04879",
     defaults: { clipLow: 0.15, clipHigh: 0.15 },
-    sentence: 'Held by how far the probability itself has moved, π − π_old, not by the ratio.',
+    sentence: "Held by how far the probability itself has moved, π − π_old, not by the ratio.",
   },
 ];
 
@@ -53,26 +53,26 @@ export const FAMILY = [
 // reply's, and `weight` what one token of it gets, before the division by the reply's length.
 export function token(loss, settings) {
   const member = FAMILY.find((one) => one.loss === loss);
-  if (!member) throw new Error(`no loss ${loss}: it is one of ${FAMILY.map((one) => one.loss).join(', ')}`);
+  if (!member) throw new Error(`no loss ${loss}: it is one of ${FAMILY.map((one) => one.loss).join(", ")}`);
   const given = { oldProbability: 0.4, dualClip: null, ...member.defaults, ...settings };
   const state = anatomy(loss, given);
-  if (loss === 'cispo') return cispo(given, state);
-  if (loss === 'sapo') return sapo(given, state);
-  return loss === 'dppo' ? dppo(given, state) : clippedSurrogate(given, state);
+  if (loss === "cispo") return cispo(given, state);
+  if (loss === "sapo") return sapo(given, state);
+  return loss === "dppo" ? dppo(given, state) : clippedSurrogate(given, state);
 }
 
 // Where the token stands, and the two terms of PPO's minimum.
 function anatomy(loss, { ratio, advantage, clipLow, clipHigh, oldProbability }) {
   // DPPO measures in probability, the others in ratio; both compare as Python does, so that edges agree.
-  const moved = loss === 'dppo' ? ratio * oldProbability - oldProbability : ratio;
-  const middle = loss === 'dppo' ? 0 : 1;
+  const moved = loss === "dppo" ? ratio * oldProbability - oldProbability : ratio;
+  const middle = loss === "dppo" ? 0 : 1;
   const high = moved > middle + (clipHigh ?? Infinity);
   const low = moved < middle - (clipLow ?? Infinity);
-  const bound = loss === 'dppo'
+  const bound = loss === "dppo"
     ? (high ? 1 + clipHigh / oldProbability : low ? 1 - clipLow / oldProbability : ratio)
     : (low ? 1 - clipLow : high ? 1 + clipHigh : ratio);
   return {
-    side: high ? 'above' : low ? 'below' : 'inside',
+    side: high ? "above" : low ? "below" : "inside",
     bound,
     binding: (advantage > 0 && high) || (advantage < 0 && low),
     unclipped: ratio * advantage,
@@ -88,8 +88,8 @@ function result({ ratio }, { side, unclipped, clipped }, objective, slope, held 
 
 function clippedSurrogate(given, state) {
   const { ratio, advantage, dualClip } = given;
-  if (advantage < 0 && ratio > (dualClip ?? Infinity)) return result(given, state, dualClip * advantage, 0, 'dual');
-  if (state.binding) return result(given, state, state.clipped, 0, 'clip');
+  if (advantage < 0 && ratio > (dualClip ?? Infinity)) return result(given, state, dualClip * advantage, 0, "dual");
+  if (state.binding) return result(given, state, state.clipped, 0, "clip");
   return result(given, state, state.unclipped, advantage);
 }
 
@@ -97,7 +97,7 @@ function cispo(given, state) {
   const { ratio, advantage, oldProbability } = given;
   if (advantage === 0) return result(given, state, 0, 0);
   const objective = state.clipped * Math.log(ratio * oldProbability);
-  return result(given, state, objective, state.clipped / ratio, null, state.side !== 'inside');
+  return result(given, state, objective, state.clipped / ratio, null, state.side !== "inside");
 }
 
 // f(ρ) A with f = 4/τ · σ(τ(ρ − 1)); its slope is A · 4σ(1 − σ), which is A at ρ = 1.
@@ -110,7 +110,7 @@ function sapo(given, state) {
 }
 
 function dppo(given, state) {
-  if (state.binding) return result(given, state, 0, 0, 'clip');
+  if (state.binding) return result(given, state, 0, 0, "clip");
   return result(given, state, state.unclipped, given.advantage);
 }
 
@@ -138,8 +138,8 @@ export function sequenceRatio(logRatios) {
 export function clipStatistics(tokens) {
   const share = (test) => (tokens.length ? tokens.filter(test).length / tokens.length : NaN);
   return {
-    binding: share((one) => one.held === 'clip' || one.capped),
-    outside: share((one) => one.side !== 'inside'),
-    dual: share((one) => one.held === 'dual'),
+    binding: share((one) => one.held === "clip" || one.capped),
+    outside: share((one) => one.side !== "inside"),
+    dual: share((one) => one.held === "dual"),
   };
 }
