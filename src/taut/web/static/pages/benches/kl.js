@@ -103,7 +103,7 @@ export function KlBench() {
       <${Readout} items=${readout(bench.x)} words="One token's estimate: k1 = −x may be negative, k2 = x²/2 and k3 = eˣ − 1 − x cannot." />
     </div>
     <div class="bench-figures bench-pair">
-      <${CurveFigure} title="Value" what="value" x=${bench.x} setX=${bench.setX} /><${CurveFigure} title="Gradient in the loss, to log π" what="gradient" x=${bench.x} setX=${bench.setX} />
+      <${CurveFigure} title="Value" what="value" x=${bench.x} setX=${bench.setX} /><${CurveFigure} title="Gradient to log π" what="gradient" x=${bench.x} setX=${bench.setX} />
     </div>
     <div class="bench-wide stack">
       <div class="row bench-between"><h2>Over a whole distribution</h2><${Segmented} label="The KL acts" options=${PLACES} value=${bench.placement} onChange=${bench.place} /></div>
