@@ -29,8 +29,8 @@ def replay(arguments: list[str]) -> None:
     start_of_replay(run, step)
     console, json = make_console(), "json" in taken.switches
     with make_console(quiet=json).status("loading") as status:
-        from taut.launch.replay import replay
-        from taut.terminal.replay import print_replay, replay_object
+        from taut.launch.replay import replay, replay_object
+        from taut.terminal.replay import print_replay
 
         def wait(what: str, done: int, total: int) -> None:
             status.update(f"{what} {done}/{total}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -78,6 +78,33 @@ def replay(
         found += last.differences
     culprits = find_culprits(parts.learner, *witness.seen) if bisect and witness.seen else None
     return Replay(last, began, found, given, machine, culprits)
+
+
+def replay_object(replay: Replay) -> dict[str, Any]:
+    """A replay as one JSON object."""
+    last = replay.last
+    culprits = replay.culprits
+    return {
+        "step": last.stored.step,
+        "start": replay.start.step,
+        "settings": dict(replay.settings),
+        "equal": not replay.differences,
+        "differences": [asdict(difference) for difference in replay.differences],
+        "changes_of_machine": replay.changes_of_machine,
+        **{
+            name: {"metrics": record.scalars, "optimizer_steps": [u.scalars for u in record.optimizer_steps]}
+            for name, record in (("stored", last.stored), ("replayed", last.replayed))
+        },
+        "stopped": last.stopped,
+        "culprits": culprits
+        and {
+            **asdict(culprits),
+            "replies": [
+                {"prompt": last.stored.replies[row].prompt_text, "text": last.stored.replies[row].text}
+                for row in culprits.rows
+            ],
+        },
+    }
 
 
 def _step_before(

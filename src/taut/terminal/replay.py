@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -46,33 +45,6 @@ def print_replay(replay: Replay, console: Console) -> None:
         console.print(foreign(f"the run stops here: {last.stopped}", console, style="red"), soft_wrap=True)
     if replay.culprits is not None:
         console.print(_culprits(replay.culprits, stored, console), soft_wrap=True)
-
-
-def replay_object(replay: Replay) -> dict[str, Any]:
-    """The same as one JSON object."""
-    last = replay.last
-    culprits = replay.culprits
-    return {
-        "step": last.stored.step,
-        "start": replay.start.step,
-        "settings": dict(replay.settings),
-        "equal": not replay.differences,
-        "differences": [asdict(difference) for difference in replay.differences],
-        "changes_of_machine": replay.changes_of_machine,
-        **{
-            name: {"metrics": record.scalars, "optimizer_steps": [u.scalars for u in record.optimizer_steps]}
-            for name, record in (("stored", last.stored), ("replayed", last.replayed))
-        },
-        "stopped": last.stopped,
-        "culprits": culprits
-        and {
-            **asdict(culprits),
-            "replies": [
-                {"prompt": last.stored.replies[row].prompt_text, "text": last.stored.replies[row].text}
-                for row in culprits.rows
-            ],
-        },
-    }
 
 
 def _verdict(replay: Replay, console: Console) -> Text:

@@ -54,6 +54,8 @@ class Recomputed:
     """With the token rewards, advantages and returns that it gives."""
     trace: Trace
     """Of each stored update the logprobs as recorded, and of the objective the clip state and the loss's terms."""
+    settings: dict[str, Any]
+    """Those in force, by dotted key of `OF_THE_OBJECTIVE`; β as it stood in this batch."""
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -71,9 +73,7 @@ def recompute(batch: StoredBatch, config: Config, changes: Mapping[str, Any] | N
     bit on the machine of the run: the same functions give both, in the same micro-batches. Raises ValueError for a
     change whose effect the stored batch cannot tell, with the reason.
     """
-    beta = float(batch.constants.get("kl_coefficient", 0.0))
-    weighed = config.kl.model_copy(update={"coefficient": beta})
-    before = config.model_copy(update={"algorithm": algorithm_of(batch), "kl": weighed})
+    before = _as_trained(batch, config)
     after, _ = resolve(before.model_dump(), changes or {})
     old, new = flatten(before.model_dump()), flatten(after.model_dump())
     changed = {key for key, value in new.items() if old.get(key) != value}
@@ -83,9 +83,28 @@ def recompute(batch: StoredBatch, config: Config, changes: Mapping[str, Any] | N
         shaped = RewardShaper(after)(whole)
         whole = replace(shaped, token_rewards=token_rewards(shaped, after, after.kl.coefficient))
     whole = with_advantages(whole, after)
-    steps = [_optimizer_step(whole, batch, update, after) for update in batch.updates if update.scalars]
+    steps = [_optimizer_step(whole, batch, update, after) for update in batch.updates]
     assert whole.old_logprobs is not None
-    return Recomputed(whole, Trace(steps, whole.old_logprobs, torch.zeros(whole.old_logprobs.shape)))
+    trace = Trace(steps, whole.old_logprobs, torch.zeros(whole.old_logprobs.shape))
+    return Recomputed(whole, trace, {key: new[key] for key in OF_THE_OBJECTIVE})
+
+
+def why_fixed(batch: StoredBatch, config: Config) -> dict[str, str]:
+    """Of `OF_THE_OBJECTIVE` those that the stored batch cannot be asked about, and why not."""
+    found = {}
+    trained = _as_trained(batch, config)
+    for key in OF_THE_OBJECTIVE:
+        try:
+            _refuse(trained, trained, {key})
+        except ValueError as error:
+            found[key] = str(error)
+    return found
+
+
+def _as_trained(batch: StoredBatch, config: Config) -> Config:
+    """The run's settings as they stood in this batch."""
+    weighed = config.kl.model_copy(update={"coefficient": batch.constants.get("kl_coefficient", 0.0)})
+    return config.model_copy(update={"algorithm": algorithm_of(batch), "kl": weighed})
 
 
 def _refuse(before: Config, after: Config, changed: set[str]) -> None:
@@ -139,7 +158,7 @@ def _optimizer_step(batch: Batch, stored: StoredBatch, update: StoredUpdate, con
         rows=[row for part in parts for row in part],
         logprobs=torch.stack([seen[row] for part in parts for row in part]),
         clip=cat_clip_states(clips),
-        scalars=dict(scalars),
+        scalars=dict(scalars) if update.scalars else {},  # the final pass had no loss
         epoch=update.epoch,
         minibatch=update.minibatch,
         applied=update.applied,

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from taut.web import (
+    counterfactual,
     replies,
     runs,
     stream,
@@ -29,6 +30,7 @@ API: list[BaseRoute] = [
     *runs.ROUTES,
     *replies.ROUTES,
     *stream.ROUTES,
+    *counterfactual.ROUTES,
 ]
 """Plain functions, not coroutines: Starlette runs them in threads, so that reading a run never holds the others up."""
 
@@ -50,6 +52,7 @@ def create_app(root: Path | str, token: str | None = None, cookie: str = "taut_t
     app.state.root = Path(root)
     app.state.glances = Glances(app.state.root)
     app.state.leaving = lambda: False  # whether the server is about to end
+    app.state.child = counterfactual.Child()
     return app
 
 

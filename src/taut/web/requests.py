@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from taut.store import Run
+
+MOST_BYTES = 1_000_000
+"""Of what a page sends."""
 
 
 def root_of(request: Request) -> Path:
@@ -47,3 +52,19 @@ def whole_number(request: Request, key: str, default: int, most: int | None = No
     if most is not None and int(text) > most:
         raise ValueError(f"{key} is at most {most}, not {text}")
     return int(text)
+
+
+async def body_of(request: Request) -> dict[str, Any]:
+    """The JSON object that a request sends. ValueError where it is none, 413 where it is too large."""
+    read = bytearray()
+    async for part in request.stream():
+        read += part
+        if len(read) > MOST_BYTES:
+            raise HTTPException(413, f"a request holds at most {MOST_BYTES} bytes")
+    try:
+        found = json.loads(read)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError('send a JSON object, such as {"changes": {}}')
+    return found
