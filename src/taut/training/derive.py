@@ -131,8 +131,10 @@ def _refuse(before: Config, after: Config, changed: set[str]) -> None:
             "kl.coefficient acts on rewards that were normalised by moments that are not stored: taut replay takes the "
             "step again with another one"
         )
-    if algorithm.dual_clip is not None and algorithm.surrogate == "cispo":
-        raise ValueError("algorithm.dual_clip bounds the clipped surrogate: with cispo set it to null")
+    if algorithm.dual_clip is not None and algorithm.surrogate != "clipped":
+        raise ValueError(
+            f"algorithm.dual_clip bounds the clipped surrogate: with {algorithm.surrogate} set it to null"
+        )
 
 
 def _optimizer_step(batch: Batch, stored: StoredBatch, update: StoredUpdate, config: Config) -> OptimizerStep:

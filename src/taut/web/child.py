@@ -33,6 +33,8 @@ class Kept(NamedTuple):
     batch: StoredBatch
     config: Config
     before: Recomputed
+    summary: dict[str, Any]
+    """Of `before`."""
 
 
 _kept: OrderedDict[tuple[str, int, int], Kept] = OrderedDict()
@@ -60,7 +62,7 @@ def describe(directory: str, step: int) -> dict[str, Any]:
     return {
         "settings": kept.before.settings,
         "fixed": why_fixed(kept.batch, kept.config),
-        "before": summary(kept.before),
+        "before": kept.summary,
         "not_replayed": _why_not_replayed(run, step),
         "process": os.getpid(),
     }
@@ -85,13 +87,13 @@ def recompute(directory: str, step: int, changes: dict[str, Any], replies: list[
     assert advantages is not None
     columns = {
         "advantages": [advantages[reply, : lengths[reply]].numpy() for reply in replies],
-        "states": [codes[: lengths[reply]] for reply in replies for codes in _sightings(after, reply)],
+        "states": _sightings(after, replies, lengths),
     }
     header = {
         "step": step,
         "replies": replies,
         "settings": after.settings,
-        "before": summary(kept.before),
+        "before": kept.summary,
         "after": summary(after),
         "moved": _moved(kept.before, after),
     }
@@ -143,16 +145,23 @@ def _batch(run: Run, step: int) -> Kept:
     prepare_torch(config.run)
     if key not in _kept:
         batch = run.batch(step)
-        _kept[key] = Kept(batch, config, derive(batch, config))
+        before = derive(batch, config)
+        _kept[key] = Kept(batch, config, before, summary(before))
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
     _kept.move_to_end(key)
     return _kept[key]
 
 
-def _sightings(found: Recomputed, reply: int) -> list[np.ndarray]:
-    """[T] codes of a reply's tokens at each optimiser step that saw it."""
-    return [_codes(step.clip)[step.rows.index(reply)] for step in found.trace.steps if reply in step.rows]
+def _sightings(found: Recomputed, replies: list[int], lengths: np.ndarray) -> list[np.ndarray]:
+    """Reply by reply, the codes of its tokens at each optimiser step that saw it."""
+    seen = [(step.rows, _codes(step.clip)) for step in found.trace.steps]
+    return [
+        codes[rows.index(reply), : lengths[reply]]
+        for reply in replies
+        for rows, codes in seen
+        if reply in rows
+    ]
 
 
 def _codes(clip: Any) -> np.ndarray:
