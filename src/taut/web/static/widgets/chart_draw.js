@@ -86,16 +86,28 @@ function paintLevels(u, look) {
     context.lineTo(bbox.left + bbox.width, y);
     context.stroke();
     context.setLineDash([]);
+    const words = context.measureText(level.label).width;
+    const paint = context.fillStyle;
+    context.fillStyle = ink("--paper");
+    context.fillRect(bbox.left + bbox.width - words - 8 * ratio, y - 15 * ratio, words + 8 * ratio, 13 * ratio);
+    context.fillStyle = paint;
     context.fillText(level.label, bbox.left + bbox.width - 4 * ratio, y - 4 * ratio);
   }
 }
 
-function axis(side, label, size) {
+/** The powers of ten of a logarithmic axis, not more than nine of them. */
+function decades(u, _, low, high) {
+  const [first, last] = [Math.ceil(Math.log10(low) - 1e-9), Math.floor(Math.log10(high) + 1e-9)];
+  const step = Math.max(1, Math.ceil((last - first) / 8));
+  return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_value, at) => 10 ** (first + at * step));
+}
+
+function axis(side, label, size, log) {
   const paint = () => color("--ink-3");
   const rule = () => color("--rule");
   const common = { stroke: paint, font: "12px Inter, system-ui, sans-serif", grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1, size: 4 }, gap: 5 };
-  if (side === 2) return { ...common, side, size: label ? 44 : 28, label, labelFont: "12px Inter, system-ui, sans-serif", labelSize: 16, space: 56, grid: { show: false } };
-  return { ...common, side, size, space: 34, values: (_, values) => values.map((value) => (value === null ? "" : short(value))) };
+  if (side === 2) return { ...common, side, size: 28, label, labelFont: "12px Inter, system-ui, sans-serif", labelSize: 16, space: 56, grid: { show: false } };
+  return { ...common, side, size, space: 34, ...(log && { splits: decades }), values: (_, values) => values.map((value) => (value === null ? "" : short(value))) };
 }
 
 function yRange(look) {
@@ -120,7 +132,7 @@ function layers(look, data) {
     const low = add(data.low[at], { stroke: "transparent", width: 0 });
     bands.push({ series: [high, low], fill: faded(ink(hue(entry, at)), 0.18) });
   });
-  data.raw.forEach((column, at) => add(column, { stroke: faded(ink(hue(look.series[at], at)), 0.28), width: 1 }));
+  data.raw.forEach((column, at) => add(column, { stroke: faded(ink(hue(look.series[at], at)), 0.4), width: 1 }));
   const first = all.length;
   data.shown.forEach((column, at) => add(column, { stroke: ink(hue(look.series[at], at)), width: 2, dash: look.series[at].dashed ? [7, 5] : undefined, points: { show: look.series[at].points ?? false, size: 6, fill: ink(hue(look.series[at], at)) } }));
   return { series, bands, all, first };
@@ -147,7 +159,7 @@ export function plan(look, data, view, hear) {
     padding: [10, 12, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 8 }, y: false, sync: look.sync && { key: look.sync, setSeries: false } },
     scales: { x: { time: false, range: xRange }, y: { distr: look.log ? 3 : 1, range: yRange(look) } },
-    axes: [axis(2, look.xLabel), axis(3, null, 54)],
+    axes: [axis(2, look.xLabel), axis(3, null, 54, look.log)],
     series,
     bands,
     hooks: { draw: [(u) => { u.ctx.save(); paintLevels(u, look); paintSigns(u, look); paintBad(u, look); u.ctx.restore(); }], setCursor: [(u) => hear.cursor(u.cursor.idx)], setSelect: [select] },

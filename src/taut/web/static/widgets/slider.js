@@ -14,7 +14,8 @@ function decimals(step) {
 export function Slider({ label, value, min, max, step, onInput, format, describe, unit, disabled }) {
   const id = useId();
   const [typed, setTyped] = useState(null);
-  const shown = typed ?? String(Number(value.toFixed(decimals(step) + 2)));
+  const plain = value.toFixed(decimals(step));
+  const shown = typed ?? (Math.abs(Number(plain) - value) < 1e-9 ? plain : String(Number(value.toFixed(decimals(step) + 3))));
   const say = format ? format(value) : fixed(value, decimals(step)) + (unit ? ` ${unit}` : "");
   const move = (event) => onInput(Number(event.currentTarget.value));
   const commit = () => {

@@ -1,5 +1,29 @@
-import { html } from "taut/lib/html.js";
+// The clip explorer: PPO's clip on one token, from a first push to the family that grew from it.
 
-export function ClipPage(properties) {
-  return html`<h1>Clip</h1><p class="lead">${Object.values(properties).join(" · ")}</p>`;
+import { html } from 'taut/lib/html.js';
+import { Cases } from 'taut/pages/clip/cases.js';
+import { Explorer } from 'taut/pages/clip/explorer.js';
+import { Gallery } from 'taut/pages/clip/gallery.js';
+import { Probability } from 'taut/pages/clip/probability.js';
+import { Quiz } from 'taut/pages/clip/quiz.js';
+import { Regions } from 'taut/pages/clip/regions.js';
+import { useToken } from 'taut/pages/clip/state.js';
+import { Walk } from 'taut/pages/clip/walk.js';
+
+export function ClipPage() {
+  const token = useToken();
+  return html`
+    <div class="clip-page">
+      <h1>The clip</h1>
+      <p class="lead">Sampling is slow, so PPO updates several times on each batch of replies. The ratio ρ is a token’s
+        probability now ÷ when it was sampled. Once ρ leaves 1 ± ε in the direction that its advantage A favours, the
+        objective goes flat, and the push stops.</p>
+      <${Explorer} token=${token} />
+      <${Cases} token=${token} />
+      <${Walk} />
+      <${Regions} token=${token} />
+      <${Probability} />
+      <${Gallery} />
+      <${Quiz} />
+    </div>`;
 }
