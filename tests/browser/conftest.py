@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 sys.path.append(str(Path(__file__).parent))
 
-from made_up_web import Server, make_run
+from made_up_site import Server, make_run
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from made_up_web import Server
+from made_up_site import Server
 from playwright.sync_api import Page, expect
 
 PAGES = Path(__file__).parents[2] / "src" / "taut" / "web" / "static"
@@ -14,9 +14,8 @@ PAGES = Path(__file__).parents[2] / "src" / "taut" / "web" / "static"
 def test_every_term_that_a_page_explains_is_in_the_glossary(page: Page) -> None:
     page.goto("/glossary")
     known = page.evaluate("import('taut/pages/glossary/terms.js').then(({ TERMS }) => [...TERMS.keys()])")
-    used = page.evaluate(
-        "import('taut/pages/glossary/formulas.js').then(({ SYMBOLS }) => Object.values(SYMBOLS).map((parts) => parts[2]))"
-    )
+    symbols = page.evaluate("import('taut/pages/glossary/formulas.js').then(({ SYMBOLS }) => SYMBOLS)")
+    used = [term for _, _, term in symbols.values()]
     for path in PAGES.rglob("*.js"):
         used += re.findall(r"\$\{Term\} name=\"([^\"]+)\"", path.read_text(encoding="utf-8"))
     assert len(used) >= 15
