@@ -1,4 +1,4 @@
-"""A folder of made-up runs, and an application over it. Lets the tests of this folder import made_up_web."""
+"""A folder of made-up runs, and an application over it. Lets the tests of this folder import made_up_runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 sys.path.append(str(Path(__file__).parent))
 
-from made_up_web import made_up_run
+from made_up_runs import made_up_run
 
 from taut.web.app import create_app
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up_web import CONFIG, made_up_run, made_up_step
+from made_up_runs import CONFIG, made_up_run, made_up_step
 from starlette.testclient import TestClient
 
 from taut.store import RunWriter, increment

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_up_web import serving
+from made_up_runs import serving
 from starlette.testclient import TestClient
 
 from taut.web.app import STATIC, create_app

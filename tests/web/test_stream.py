@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_web import CONFIG, made_up_run, made_up_step, serving
+from made_up_runs import CONFIG, made_up_run, made_up_step, serving
 from starlette.testclient import TestClient
 
 from taut.store import RunWriter
