@@ -26,6 +26,13 @@ def steps_per_batch(algorithm: Mapping[str, Any]) -> int:
     return int(algorithm.get("epochs", 1)) * int(algorithm.get("minibatches", 1))
 
 
+def describe_outcome(algorithm: Mapping[str, Any], share: float | None, entropy: float | None) -> str:
+    """What a run's mean `clip/binding` says or, instead, the mean entropy of its last steps where it collapsed."""
+    if entropy is not None and (collapse := describe_collapse(entropy)):
+        return collapse
+    return describe_gauge(algorithm, share)
+
+
 def describe_collapse(entropy: float) -> str:
     """What the mean entropy of a run's last steps says where it is about 0; "" where it is not.
 

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from taut.checks.gauge import describe_collapse, describe_gauge, steps_per_batch
+from taut.checks.gauge import describe_outcome, steps_per_batch
 from taut.store import Run
 from taut.store.compare import summary_rows
 from taut.store.glance import LAST_STEPS
@@ -108,9 +108,8 @@ def outcome(run: Run, console: Console) -> Table:
 def gauge_of(run: Run, share: float | None) -> str:
     """The clipped share in words, where the bounds it is judged by apply, and the policy has not collapsed."""
     entropies = run.series("entropy")[1][-LAST_STEPS:]
-    if len(entropies) and (collapse := describe_collapse(float(entropies.mean()))):
-        return collapse
-    return describe_gauge(run.config.get("algorithm", {}), share)
+    entropy = float(entropies.mean()) if len(entropies) else None
+    return describe_outcome(run.config.get("algorithm", {}), share, entropy)
 
 
 def _optimizer_steps(run: Run) -> str:

@@ -18,8 +18,11 @@ from taut.web import (
     replies,
     runs,
     stream,
+    training,
+    workshop,
 )
 from taut.web.glances import Glances
+from taut.web.jobs import Jobs
 from taut.web.security import Guard, content_security_policy
 from taut.web.strict_json import error_answer
 
@@ -31,6 +34,8 @@ API: list[BaseRoute] = [
     *replies.ROUTES,
     *stream.ROUTES,
     *counterfactual.ROUTES,
+    *training.ROUTES,
+    *workshop.ROUTES,
 ]
 """Plain functions, not coroutines: Starlette runs them in threads, so that reading a run never holds the others up."""
 
@@ -53,6 +58,8 @@ def create_app(root: Path | str, token: str | None = None, cookie: str = "taut_t
     app.state.glances = Glances(app.state.root)
     app.state.leaving = lambda: False  # whether the server is about to end
     app.state.child = counterfactual.Child()
+    app.state.jobs = Jobs(Path(root))
+    app.state.workshop_rows = {}
     return app
 
 
