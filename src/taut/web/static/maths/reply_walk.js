@@ -4,7 +4,7 @@
 import { sequenceRatio, token as surrogate } from 'taut/maths/policy.js';
 
 export const REPLY = ['The', 'answer', 'is', '102', '.'];
-export const REPLY_OLD = [0.5, 0.62, 0.85, 0.4, 0.7];
+export const REPLY_OLD = [0.55, 0.6, 0.85, 0.4, 0.7];
 export const WATCHED = 3;
 /** Of `102`, in hundredths, at steps 1, 2 and 3. */
 export const HUNDREDTHS = [40, 45, 49];

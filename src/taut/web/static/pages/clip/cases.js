@@ -50,7 +50,7 @@ export function Cases({ token }) {
       <h2 id="cases-title">Four cases</h2>
       <p class="muted">PPO takes the smaller of ρA and clip(ρ)·A, where clip(ρ) is ρ held inside the range; here
         ε = 0.2. Choose a row to set the sliders above.</p>
-      <div class="scroll-x">
+      <div class="scroll-x" tabindex="0" role="region" aria-label="Table of cases">
         <table class="cases" data-part="cases">
           <thead><tr><th scope="col"><span class="visually-hidden">Choose</span></th><th scope="col">A</th><th scope="col">ρ</th>
             <th scope="col">ρA</th><th scope="col">clip(ρ)·A</th><th scope="col">objective</th><th scope="col">still learning?</th></tr></thead>

@@ -103,8 +103,8 @@ function Vocabulary({ token }) {
       </ul>
       <p class="small muted"><span class="key own"></span> clipped ${' '}<span class="key twin"></span> the unclipped twin, now at
         ρ = <span data-part="twin-ratio">${fixed(other.ratio)}</span> ${' '}<span class="key old"></span> when sampled</p>
-      ${steps === 0 && start !== 1 && html`<p class="small muted" data-part="set-state">Set by hand: only the logit of
-        <code>102</code> was moved, to P = ${fixed(here.probabilities[SAMPLED], 3)}; the others keep their proportions.</p>`}
+      ${steps === 0 && start !== 1 && html`<p class="small muted" data-part="set-state">Set by hand: only the
+        logit of <code>102</code> was moved, to P = ${fixed(here.probabilities[SAMPLED], 3)}; the others keep their proportions.</p>`}
     </figure>`;
 }
 
