@@ -8,6 +8,7 @@ from pathlib import Path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
@@ -48,7 +49,7 @@ def create_app(root: Path | str, token: str | None = None, cookie: str = "taut_t
         routes=[
             *API,
             Route("/api/{rest:path}", no_such_route),
-            Mount("/static", StaticFiles(directory=STATIC, check_dir=False)),
+            Mount("/static", GZipMiddleware(StaticFiles(directory=STATIC, check_dir=False))),
             Route("/{rest:path}", page),
         ],
         middleware=[Middleware(Guard, token=token, cookie=cookie)],

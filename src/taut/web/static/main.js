@@ -5,43 +5,46 @@ import { html } from "taut/lib/html.js";
 import { useKeys, useShownKeys } from "taut/lib/keyboard.js";
 import { Link, exported, match, usePath } from "taut/lib/router.js";
 import { setTheme, useTheme } from "taut/lib/theme.js";
-import { BenchesPage } from "taut/pages/benches/page.js";
-import { ClipPage } from "taut/pages/clip/page.js";
-import { GlossaryPage } from "taut/pages/glossary/page.js";
-import { PromptPage } from "taut/pages/microscope/prompt.js";
-import { ReplyPage } from "taut/pages/microscope/reply.js";
-import { StepPage } from "taut/pages/microscope/step.js";
-import { ComparePage } from "taut/pages/runs/compare.js";
-import { RunsPage } from "taut/pages/runs/list.js";
-import { RunPage } from "taut/pages/runs/run.js";
-import { StartPage } from "taut/pages/start/page.js";
-import { WorkshopPage } from "taut/pages/workshop/page.js";
 import { Dialog } from "taut/widgets/dialog.js";
 
-// Parts in a path reach the page decoded, as properties of these names.
+// A page's modules are loaded when it is first opened. Parts in a path reach it decoded, as properties of these names.
 const ROUTES = [
-  ["/", StartPage, "Start"],
-  ["/clip", ClipPage, "Clip"],
-  ["/workshop", WorkshopPage, "Workshop"],
-  ["/benches", BenchesPage, "Benches"],
-  ["/runs", RunsPage, "Runs"],
-  ["/runs/:name", RunPage, "Run"],
-  ["/runs/:name/steps/:step", StepPage, "Step"],
-  ["/runs/:name/steps/:step/replies/:reply", ReplyPage, "Reply"],
-  ["/runs/:name/prompts/:prompt", PromptPage, "Prompt"],
-  ["/compare", ComparePage, "Compare"],
-  ["/glossary", GlossaryPage, "Glossary"],
+  ["/", "Start", () => import("taut/pages/start/page.js").then((page) => page.StartPage)],
+  ["/clip", "Clip", () => import("taut/pages/clip/page.js").then((page) => page.ClipPage)],
+  ["/workshop", "Workshop", () => import("taut/pages/workshop/page.js").then((page) => page.WorkshopPage)],
+  ["/benches", "Benches", () => import("taut/pages/benches/page.js").then((page) => page.BenchesPage)],
+  ["/runs", "Runs", () => import("taut/pages/runs/list.js").then((page) => page.RunsPage)],
+  ["/runs/:name", "Run", () => import("taut/pages/runs/run.js").then((page) => page.RunPage)],
+  ["/runs/:name/steps/:step", "Step", () => import("taut/pages/microscope/step.js").then((page) => page.StepPage)],
+  ["/runs/:name/steps/:step/replies/:reply", "Reply", () => import("taut/pages/microscope/reply.js").then((page) => page.ReplyPage)],
+  ["/runs/:name/prompts/:prompt", "Prompt", () => import("taut/pages/microscope/prompt.js").then((page) => page.PromptPage)],
+  ["/compare", "Compare", () => import("taut/pages/runs/compare.js").then((page) => page.ComparePage)],
+  ["/glossary", "Glossary", () => import("taut/pages/glossary/page.js").then((page) => page.GlossaryPage)],
 ];
 const BAR = [["/clip", "Clip"], ["/workshop", "Workshop"], ["/benches", "Benches"], ["/runs", "Runs"], ["/glossary", "Glossary"]];
 const THEMES = { system: ["light", "Theme: as the system"], light: ["dark", "Theme: light"], dark: ["system", "Theme: dark"] };
 const THEME_SIGN = { system: "◐", light: "○", dark: "●" };
 
+const loaded = new Map();
+
 function find(path) {
-  for (const [pattern, Page, title] of ROUTES) {
+  for (const [pattern, title, load] of ROUTES) {
     const parts = match(pattern, path);
-    if (parts) return [Page, parts, [title, ...Object.values(parts)].join(" · ")];
+    if (parts) return { load, parts, title: [title, ...Object.values(parts)].join(" · ") };
   }
-  return [Missing, {}, "Not found"];
+  return { load: null, parts: {}, title: "Not found" };
+}
+
+/** The page of a route, once its modules are here. */
+function Page({ load, parts }) {
+  const [, redraw] = useState(0);
+  const [failed, fail] = useState(null);
+  useEffect(() => {
+    if (!loaded.has(load)) load().then((found) => { loaded.set(load, found); redraw(1); }, fail);
+  }, []);
+  if (failed) throw failed;
+  const Found = loaded.get(load);
+  return Found ? html`<${Found} ...${parts} />` : html`<p class="faint" role="status">Loading …</p>`;
 }
 
 function Missing() {
@@ -84,7 +87,7 @@ function Keys({ onClose }) {
 
 function App() {
   const path = usePath();
-  const [Page, parts, title] = find(path);
+  const { load, parts, title } = find(path);
   const [help, setHelp] = useState(false);
   const main = useRef();
   const first = useRef(true);
@@ -97,7 +100,7 @@ function App() {
   return html`<div class="shell">
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>To the content</a>
     <${Bar} path=${path} onHelp=${() => setHelp(true)} />
-    <main class="main" id="main" tabindex="-1" ref=${main}><${Broken} key=${path}><${Page} ...${parts} /></${Broken}></main>
+    <main class="main" id="main" tabindex="-1" ref=${main}><${Broken} key=${path}>${load ? html`<${Page} load=${load} parts=${parts} />` : html`<${Missing} />`}</${Broken}></main>
     <footer class="foot"><div class="foot-in"><span>Taut: PPO for language models, with every token's update in view.</span><span>This page asks nothing of any other host.</span></div></footer>
     ${help && html`<${Keys} onClose=${() => setHelp(false)} />`}
   </div>`;
