@@ -4,7 +4,7 @@
     header      UTF-8 JSON, padded with spaces to a multiple of 8
     arrays      little-endian, one behind the other, each at its `offset` behind the header
 
-In the header: `replies`, each with its first token `start` and its `length`, its prompt, and the optimiser steps
+In the header: `size`, how many replies the step has; `replies`, each with its first token `start` and its `length`, its prompt, and the optimiser steps
 `seen` at which its logprobs were recorded; `columns`, {name, dtype, shape, offset} with the tokens of all replies in
 one row, a quantity that the run lacks being no column; `pieces`, the texts of the ids; `optimizer_steps`; `constants`.
 The column `logprobs` holds a reply's sightings one behind the other, from its `seen_start` on. NaN travels as NaN.
@@ -39,6 +39,7 @@ def tokens_answer(run: Run, step: int, replies: Sequence[int] | None = None) -> 
     pieces = pieces_of(run, np.unique(columns["ids"]).tolist())
     header = {
         "step": step,
+        "size": head.size,
         "replies": _reply_headers(run, step, tokens),
         "left_out": left_out,
         "columns": _column_headers(columns),

@@ -1,4 +1,4 @@
-// What a stored batch"s arrays say of each token: ratio, clip state, TD error, KL. Pure functions on arrays; tests hold
+// What a stored batch's arrays say of each token: ratio, clip state, TD error, KL. Pure functions on arrays; tests hold
 // them to taut.training.derive and taut.objective. The update ran in float32, and where a ratio is compared with an edge
 // the rounding decides: so the difference, its exponential and the edges are rounded to float32 here too.
 // Where a token is not trained on (mask 0) there is no value: NaN.
@@ -19,7 +19,7 @@ export function standing(seen, at) {
   return found;
 }
 
-// ρ of one reply; at the sequence level (GSPO) each token has the reply"s own, exp of the mean log ratio.
+// ρ of one reply; at the sequence level (GSPO) each token has the reply's own, exp of the mean log ratio.
 export function ratios(logprobs, old, mask, level = "token") {
   const found = new Float32Array(mask.length).fill(NaN);
   let sum = 0;
@@ -57,7 +57,7 @@ export function clipStates(ratio, advantages, mask, constants, logprobs = null, 
   return states;
 }
 
-// Whether a token outside the range is held there; SAPO"s gate only fades, and holds none.
+// Whether a token outside the range is held there; SAPO's gate only fades, and holds none.
 function holds(surrogate, advantage, above) {
   if (surrogate === "sapo") return false;
   if (surrogate === "cispo") return advantage !== 0;

@@ -45,7 +45,7 @@ function fillIn(moment, batch, reply, place) {
   moment.states.set(states, reply.start);
 }
 
-// A reply"s logprobs at its sighting number `place`.
+// A reply's logprobs at its sighting number `place`.
 export function sighting(batch, reply, place) {
   const start = reply.seen_start + place * reply.length;
   return batch.columns.logprobs.subarray(start, start + reply.length);
@@ -63,7 +63,7 @@ export function replyOf(batch, token) {
   return low;
 }
 
-// One token"s ratio and clip state at every sighting: [{optimizerStep, epoch, ratio, state, logprob}].
+// One token's ratio and clip state at every sighting: [{optimizerStep, epoch, ratio, state, logprob}].
 export function trackOf(batch, token, overlay = {}) {
   const reply = batch.replies[replyOf(batch, token)];
   return reply.seen.map((optimizerStep) => {
@@ -139,7 +139,7 @@ export function numbersOf(batch, moment, token) {
   return found;
 }
 
-// By way of the token"s reply alone, which is quick in a batch of any size.
+// By way of the token's reply alone, which is quick in a batch of any size.
 function valueAt(batch, moment, name, token) {
   const reply = batch.replies[replyOf(batch, token)];
   const cut = (array) => array && array.subarray(reply.start, reply.start + reply.length);

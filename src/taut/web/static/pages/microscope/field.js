@@ -1,0 +1,156 @@
+// Tokens as text, coloured. A reply may have tens of thousands: each is a span made once, and to colour it anew changes
+// its class. They stand in blocks that the browser lays out as they come into view.
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { html } from "taut/lib/html.js";
+import { beneath, binClass, drawn, MARKS, scaleOf } from "taut/pages/microscope/paint.js";
+
+const BLOCK = 600; // tokens in a block without a line break
+
+/** What kind of token: trained on, told by an environment, or of a reply that takes no part. */
+export function kindOf(batch, token) {
+  if (batch.columns.mask[token]) return "";
+  const { behavior_logprobs: drawnAt } = batch.columns;
+  return drawnAt && Number.isNaN(drawnAt[token]) ? "told" : "untrained";
+}
+
+/** Blocks of spans, [{element, spans, near, look}]. Text nodes only: whatever the model wrote, it is never markup. */
+function build(box, batch, reply) {
+  const blocks = [];
+  const all = document.createDocumentFragment();
+  const special = new Set(batch.special);
+  let block = null;
+  let before = "";
+  for (let token = reply.start; token < reply.start + reply.length; token += 1) {
+    if (!block) {
+      block = { element: all.appendChild(document.createElement("div")), spans: [], near: blocks.length < 2, look: null };
+      block.element.className = "block";
+      block.element.block = block;
+      blocks.push(block);
+    }
+    const id = batch.columns.ids[token];
+    const text = batch.pieces[id];
+    const kind = kindOf(batch, token);
+    const span = document.createElement("span");
+    span.token = token;
+    span.fixed = ["t", kind, special.has(id) && "special", kind === "told" && before !== "told" && "first"].filter(Boolean).join(" ");
+    span.className = span.fixed;
+    span.textContent = drawn(text);
+    block.element.append(span);
+    block.spans.push(span);
+    before = kind;
+    if (block.spans.length >= BLOCK || (text.endsWith("\n") && block.spans.length > 20)) block = null;
+  }
+  box.replaceChildren(all);
+  return blocks;
+}
+
+function paint(block) {
+  const { values, states, spec, scale, numbers } = block.look;
+  const names = new Map();
+  for (const span of block.spans) {
+    const { token } = span;
+    const bin = scale.bin(values[token]);
+    const key = `${bin},${states[token]}`;
+    if (!names.has(key)) names.set(key, ` ${binClass(bin, spec)} ${MARKS[states[token]]?.name ?? ""}`);
+    const name = span.fixed + names.get(key);
+    if (span.painted !== name) {
+      span.className = name;
+      span.painted = name;
+    }
+    if (numbers) span.dataset.n = beneath(values[token], states[token], spec) || "·";
+  }
+  block.painted = block.look;
+}
+
+/** Blocks far from what is seen are painted as they come near. */
+function watch(blocks) {
+  const watcher = new IntersectionObserver((entries) => {
+    for (const { target: { block }, isIntersecting } of entries) {
+      block.near = isIntersecting;
+      if (block.near && block.painted !== block.look) paint(block);
+    }
+  }, { rootMargin: "1000px" });
+  for (const { element } of blocks) watcher.observe(element);
+  return () => watcher.disconnect();
+}
+
+function ReplyTokens({ batch, reply, look, chosen, spansOf }) {
+  const box = useRef();
+  const blocks = useRef([]);
+  useLayoutEffect(() => {
+    blocks.current = build(box.current, batch, reply);
+    spansOf.set(reply.reply, blocks.current.flatMap(({ spans }) => spans));
+    return watch(blocks.current);
+  }, [batch, reply]);
+  useLayoutEffect(() => {
+    for (const block of blocks.current) {
+      block.look = look;
+      if (block.near) paint(block);
+    }
+  }, [batch, reply, look]);
+  useLayoutEffect(() => {
+    const span = chosen === null ? undefined : spansOf.get(reply.reply)[chosen - reply.start];
+    if (!span) return undefined;
+    span.dataset.on = "";
+    span.scrollIntoView({ block: "nearest" });
+    return () => delete span.dataset.on;
+  }, [batch, reply, chosen]);
+  return html`<div class="tokens" ref=${box}></div>`;
+}
+
+/** The token above or beneath, where the lines are laid out as they are: nearest to it across. */
+function vertical(spans, from, way) {
+  const here = spans[from].getBoundingClientRect();
+  const middle = (here.left + here.right) / 2;
+  let line = null;
+  let best = from;
+  let away = Infinity;
+  for (let at = from + way; at >= 0 && at < spans.length; at += way) {
+    const place = spans[at].getBoundingClientRect();
+    if (way * (place.top - here.top) < here.height / 2) continue;
+    if (line !== null && Math.abs(place.top - line) > here.height / 2) break;
+    line = place.top;
+    const distance = Math.abs((place.left + place.right) / 2 - middle);
+    if (distance < away) [best, away] = [at, distance];
+  }
+  return best;
+}
+
+/**
+ * `head(reply, number)` is what stands above a reply. `onHover(token or null)`, `onChoose(token or null)`.
+ * Arrow keys move the chosen token once the field has the focus.
+ */
+export function TokenField({ batch, moment, values, spec, numbers, chosen, onHover, onChoose, head, label }) {
+  const spansOf = useRef(new Map()).current;
+  const look = useLook({ batch, moment, values, spec, numbers });
+  const token = (event) => event.target.token ?? null;
+  const key = (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const spans = batch.replies.flatMap((reply) => spansOf.get(reply.reply) ?? []);
+    const ways = {
+      ArrowLeft: (at) => at - 1, ArrowRight: (at) => at + 1, Home: () => 0, End: () => spans.length - 1,
+      ArrowUp: (at) => vertical(spans, at, -1), ArrowDown: (at) => vertical(spans, at, 1),
+    };
+    if (event.key === "Escape") onChoose(null);
+    if (!ways[event.key] || !spans.length) return;
+    event.preventDefault();
+    const next = chosen === null ? 0 : ways[event.key](chosen);
+    onChoose(Math.min(spans.length - 1, Math.max(0, next)));
+  };
+  return html`<div class=${`field-of-tokens scale-${spec.scale} ${numbers ? "numbers" : ""}`} tabindex="0" role="group" data-keys aria-label=${label}
+    onMouseOver=${(event) => onHover(token(event))} onMouseLeave=${() => onHover(null)} onClick=${(event) => token(event) !== null && onChoose(token(event))} onKeyDown=${key}>
+    ${batch.replies.map((reply, number) => html`<section key=${reply.reply} class="reply-block" data-stale=${moment.seenAt[number] < moment.at || undefined}>
+      ${head(reply, number)}<${ReplyTokens} batch=${batch} reply=${reply} look=${look} chosen=${chosen} spansOf=${spansOf} /></section>`)}
+  </div>`;
+}
+
+/** The same object for as long as nothing that is painted has changed: hovering paints nothing anew. */
+function useLook({ batch, moment, values, spec, numbers }) {
+  const last = useRef(null);
+  const now = [batch, moment, values, spec, numbers];
+  if (!last.current || now.some((value, place) => value !== last.current.of[place])) {
+    const scale = scaleOf(values, spec, moment.constants);
+    last.current = { of: now, values, states: moment.states, spec, scale, numbers };
+  }
+  return last.current;
+}
