@@ -4,10 +4,11 @@
     header      UTF-8 JSON, padded with spaces to a multiple of 8
     arrays      little-endian, one behind the other, each at its `offset` behind the header
 
-In the header: `size`, how many replies the step has; `replies`, each with its first token `start` and its `length`, its prompt, and the optimiser steps
-`seen` at which its logprobs were recorded; `columns`, {name, dtype, shape, offset} with the tokens of all replies in
-one row, a quantity that the run lacks being no column; `pieces`, the texts of the ids; `optimizer_steps`; `constants`.
-The column `logprobs` holds a reply's sightings one behind the other, from its `seen_start` on. NaN travels as NaN.
+In the header: `size`, how many replies the step has; `replies`, each with its first token `start` and its `length`, its
+prompt, and the optimiser steps `seen` at which its logprobs were recorded; `columns`, {name, dtype, shape, offset} with
+the tokens of all replies in one row, a quantity that the run lacks being no column; `pieces`, the texts of the ids;
+`optimizer_steps`; `constants`. The column `logprobs` holds a reply's sightings one
+behind the other, from its `seen_start` on. NaN travels as NaN.
 """
 
 from __future__ import annotations
