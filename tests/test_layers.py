@@ -120,7 +120,7 @@ def test_files_are_under_300_lines_and_functions_under_60():
     "library",
     [
         *("matplotlib", "pyarrow", "tensorboard", "gguf", "datasets", "reasoning_gym", "peft"),
-        *("cloudpickle", "math_verify", "httpx", "verifiers", "wandb", "trackio"),
+        *("textual", "cloudpickle", "math_verify", "httpx", "verifiers", "wandb", "trackio"),
     ],
 )
 def test_one_file_alone_names_each_heavy_library(library):

@@ -36,6 +36,7 @@ def show(
     optimizer_step: int = -1,
     color: Literal["ratio", "clip", "advantage"] = "ratio",
     replies: int = 8,
+    browse: bool = False,
     root: str = ROOT,
     json: bool = False,
 ) -> None:
@@ -47,6 +48,7 @@ def show(
         optimizer_step: Optimiser step inside that step, from 0; -1 is the last.
         color: What the tokens are coloured by, and show beneath.
         replies: How many replies to show.
+        browse: Walk through steps, replies and tokens on this terminal; --step is where to begin.
         root: Folder that holds the run directories.
         json: One JSON object instead.
     """
@@ -54,8 +56,14 @@ def show(
     from taut.store.runs import find_run
     from taut.terminal.show import print_run, run_object
 
+    if browse and json:
+        raise ValueError("--browse is for people and --json for programs: leave one out")
     found = find_run(root, run)
-    if json:
+    if browse:
+        from taut.terminal.browse.app import browse_run
+
+        browse_run(found, step)
+    elif json:
         print(to_json(run_object(found, step, optimizer_step, replies)))
     else:
         print_run(found, make_console(), step, optimizer_step, color, replies)

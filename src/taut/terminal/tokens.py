@@ -43,6 +43,7 @@ class Cell:
     text: str
     beneath: str
     style: str
+    beneath_style: str = "dim"
 
 
 def token_lines(
@@ -65,7 +66,8 @@ def cell_lines(cells: Sequence[Cell], width: int) -> list[tuple[Text, int]]:
         columns = max(cell_len(cell.text), cell_len(cell.beneath), 1)
         if not lines or lines[-1][0].cell_len + columns > width:
             lines += [(Text(), number), (Text(), number)]
-        for (line, _), text, style in ((lines[-2], cell.text, cell.style), (lines[-1], cell.beneath, "dim")):
+        halves = ((cell.text, cell.style), (cell.beneath, cell.beneath_style))
+        for (line, _), (text, style) in zip(lines[-2:], halves, strict=True):
             line.append(text + " " * (columns - cell_len(text)), style=style).append(" ")
     return lines
 
