@@ -153,7 +153,7 @@ def test_wrong_input_is_named_in_few_lines(taut, arguments, message):
     ("arguments", "message"),
     [
         (["show"], "taut show needs RUN; taut show --help says more"),
-        (["export"], "taut export needs RUN and DIRECTORY; taut export --help says more"),
+        (["export"], "taut export needs RUN and PLACE; taut export --help says more"),
         (["export", "first"], "taut export needs DIRECTORY; taut export --help says more"),
         (["show", "first", "second"], "taut show does not take 'second'; taut show --help says more"),
         (["show", "first", "--stp", "1"], "taut show has no --stp: did you mean --step?"),

@@ -1,5 +1,6 @@
 """Exports are read again by the formats' own readers."""
 
+import csv
 import json
 import math
 import sys
@@ -52,6 +53,41 @@ def test_parquet(tmp_path, run):
     check_tables(run, *(table.to_pylist() for table in tables))
 
 
+def test_csv_holds_every_cell(tmp_path, run):
+    export_run(run, tmp_path / "csv", "csv")
+    export_run(run, tmp_path / "jsonl", "jsonl")
+    for table in ("scalars", "replies", "tokens"):
+        with (tmp_path / "csv" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            found = list(csv.DictReader(file))
+        wanted = read_jsonl(tmp_path / "jsonl" / f"{table}.jsonl")
+        assert set(found[0]) == {name for row in wanted for name in row}
+        for row, same in zip(found, wanted, strict=True):
+            for name, cell in row.items():
+                value = same.get(name)
+                plain = cell if isinstance(value, str) else json.loads(cell) if cell else None
+                assert plain == value, (table, name)
+
+
+def test_csv_marks_what_is_not_finite_and_quotes_a_line_feed(tmp_path):
+    step = make_step(1)
+    step.replies[0].text = 'a "b",\nc'
+    with RunWriter.create(tmp_path / "run", CONFIG, facts={}) as writer:
+        writer.append(StepRecord(1, {}, {"a": math.nan, "b": -math.inf, "c": 0.5}, step.replies))
+    export_run(Run.open(tmp_path / "run"), tmp_path / "out", "csv")
+    assert (tmp_path / "out" / "scalars.csv").read_text() == "step,a,b,c\n1,NaN,-Infinity,0.5\n"
+    with (tmp_path / "out" / "replies.csv").open(newline="") as file:
+        assert next(csv.DictReader(file))["text"] == 'a "b",\nc'
+
+
+def test_one_table_of_one_step(tmp_path, run):
+    export_run(run, tmp_path / "out", "jsonl", tables=["replies"], step=2)
+    (file,) = (tmp_path / "out").iterdir()
+    assert {row["step"] for row in read_jsonl(file)} == {2}
+    with pytest.raises(ValueError, match="holds no replies of step 9; steps kept: 1-3"):
+        export_run(run, tmp_path / "more", "csv", step=9)
+    assert not (tmp_path / "more").exists()
+
+
 def test_tensorboard(tmp_path, run):
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_file_loader")
     export_run(run, tmp_path / "out", "tensorboard")
@@ -74,7 +110,7 @@ def test_jsonl_is_strict(tmp_path):
     assert read_jsonl(tmp_path / "out" / "tokens.jsonl")[0]["entropy"] == "NaN"
 
 
-@pytest.mark.parametrize("format", ["jsonl", "parquet", "tensorboard"])
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet", "tensorboard"])
 def test_nothing_is_overwritten(tmp_path, run, format):
     (tmp_path / "out").mkdir()
     with pytest.raises(ValueError, match="out' exists and is not overwritten"):
@@ -84,9 +120,9 @@ def test_nothing_is_overwritten(tmp_path, run, format):
 
 def test_unknown_format(tmp_path, run):
     with pytest.raises(
-        ValueError, match="unknown export format 'csv': choose from jsonl, parquet, tensorboard"
+        ValueError, match="unknown export format 'xlsx': choose from jsonl, csv, parquet, tensorboard"
     ):
-        export_run(run, tmp_path / "out", "csv")
+        export_run(run, tmp_path / "out", "xlsx")
 
 
 @pytest.mark.parametrize(("format", "library"), [("parquet", "pyarrow"), ("tensorboard", "tensorboard")])

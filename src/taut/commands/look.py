@@ -106,22 +106,31 @@ def compare(
 
 def export(
     run: str,
-    directory: str,
+    place: str,
     /,
     *,
-    format: Literal["jsonl", "parquet", "tensorboard"] = "jsonl",
+    format: Literal["jsonl", "csv", "parquet", "tensorboard", "html"] = "jsonl",
+    step: int | None = None,
     root: str = ROOT,
 ) -> None:
-    """Write a run's tables for other tools.
+    """Write a run's tables for other tools, or its pages as one HTML file.
 
     Args:
         run: Name or directory of the run.
-        directory: Folder to write, which must not exist.
-        format: Of its files.
+        place: Folder to write, or HTML file, which must not exist.
+        format: Of its files; html needs no server to look at.
+        step: This step alone; in an HTML file the step whose replies it holds.
         root: Folder that holds the run directories.
     """
     from taut.store.export import export_run
     from taut.store.runs import find_run
 
-    export_run(find_run(root, run), directory, format)
-    make_console().print(f"written into {directory}", soft_wrap=True)
+    found = find_run(root, run)
+    if format == "html":
+        from taut.web.app import create_app
+        from taut.web.export import write_page
+
+        write_page(create_app(found.directory.resolve().parent), found, place, step)
+    else:
+        export_run(found, place, format, step=step)
+    make_console().print(f"written into {place}", soft_wrap=True)

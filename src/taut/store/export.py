@@ -1,10 +1,12 @@
-"""A run as files for other tools: JSON Lines, Parquet or TensorBoard."""
+"""A run as files for other tools: JSON Lines, CSV, Parquet or TensorBoard."""
 
 from __future__ import annotations
 
+import csv
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,55 +16,107 @@ from taut.store.record import ReplyRecord
 from taut.store.run import Run
 from taut.trackers.tensorboard import EventFile, need_tensorboard
 
-ExportFormat = Literal["jsonl", "parquet", "tensorboard"]
+ExportFormat = Literal["jsonl", "csv", "parquet", "tensorboard"]
+TABLES = ("scalars", "replies", "tokens")
+REPLY_COLUMNS = (
+    *("step", "reply", "prompt_index", "group", "sample", "version", "prompt", "text", "length"),
+    *("reward", "terms", "failures", "extra", "finish_reason", "bootstrap_value"),
+)
+TOKEN_COLUMNS = (
+    *("step", "reply", "position", "id", "mask", "behavior_logprob", "old_logprob", "ref_logprob"),
+    *("entropy", "value", "reward", "advantage", "return", "seen_at", "logprobs"),
+)
 Rows = list[dict[str, Any]]
 OpenTable = Callable[[str], AbstractContextManager[Callable[[Rows], None]]]
 
 
-def export_run(run: Run, directory: Path | str, format: ExportFormat) -> None:
-    """Writes the run's tables into a new directory.
+def export_run(
+    run: Run,
+    directory: Path | str,
+    format: ExportFormat,
+    tables: Collection[str] = TABLES,
+    step: int | None = None,
+) -> None:
+    """Writes the run's tables, or those of them that are named, into a new directory; with a `step` only that one's.
 
-    "jsonl" and "parquet" make one file each of `scalars` (a row per step), `replies` (a row per reply of the
+    "jsonl", "csv" and "parquet" make one file each of `scalars` (a row per step), `replies` (a row per reply of the
     steps that are kept) and `tokens` (a row per token of those: as `Run.tokens`, but `logprobs` lists all that
-    was seen of it, and `seen_at` the optimiser steps where). JSON Lines hold NaN and infinities as the strings
-    "NaN", "Infinity" and "-Infinity". "tensorboard" holds the scalars.
+    was seen of it, and `seen_at` the optimiser steps where). JSON Lines and CSV hold NaN and infinities as the strings
+    "NaN", "Infinity" and "-Infinity"; in CSV what is absent is an empty cell, and a list or a mapping is JSON.
+    "tensorboard" holds the scalars.
 
     Raises:
-        ValueError: the directory exists, or the format is unknown.
+        ValueError: the directory exists, the format is unknown, or the step is not kept.
         ImportError: the format's library is missing; names the `pip install` line that brings it.
     """
-    writers = {"jsonl": _export_jsonl, "parquet": _export_parquet, "tensorboard": _export_tensorboard}
+    choice = _Choice(tables, step)
+    writers: dict[str, Callable[[Run, Path, _Choice], None]] = {
+        "jsonl": _export_jsonl,
+        "csv": _export_csv,
+        "parquet": _export_parquet,
+        "tensorboard": _export_tensorboard,
+    }
     if format not in writers:
         raise ValueError(f"unknown export format {format!r}: choose from {', '.join(writers)}")
+    if step is not None and step not in run.kept_steps():
+        run.replies(step)  # says which steps are kept
     directory = Path(directory)
     if directory.exists():
         raise ValueError(f"{str(directory)!r} exists and is not overwritten: choose another place")
     beside = directory.with_name(f".{directory.name}.writing")
     try:
-        writers[format](run, beside)
+        writers[format](run, beside, choice)
     except BaseException:  # an interrupt, too, leaves no half of a table
         shutil.rmtree(beside, ignore_errors=True)
         raise
     beside.rename(directory)
 
 
-def _export_jsonl(run: Run, directory: Path) -> None:
+@dataclass(frozen=True)
+class _Choice:
+    tables: Collection[str]
+    step: int | None
+
+
+def _export_jsonl(run: Run, directory: Path, choice: _Choice) -> None:
     @contextmanager
     def open_table(name: str) -> Iterator[Callable[[Rows], None]]:
         with (directory / f"{name}.jsonl").open("w", encoding="utf-8") as file:
             yield lambda rows: file.writelines(to_json(row) + "\n" for row in rows)
 
     directory.mkdir(parents=True)
-    _write_tables(run, open_table)
+    _write_tables(run, open_table, choice)
 
 
-def _export_parquet(run: Run, directory: Path) -> None:
+def _export_csv(run: Run, directory: Path, choice: _Choice) -> None:
+    columns = {"scalars": ("step", *_scalar_names(run)), "replies": REPLY_COLUMNS, "tokens": TOKEN_COLUMNS}
+
+    @contextmanager
+    def open_table(name: str) -> Iterator[Callable[[Rows], None]]:
+        with (directory / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns[name])
+            yield lambda rows: writer.writerows(
+                [_cell(row.get(key)) for key in columns[name]] for row in rows
+            )
+
+    directory.mkdir(parents=True)
+    _write_tables(run, open_table, choice)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str) or value is None:
+        return value
+    return to_json(value).strip('"')  # the words for what is not finite stand without the quotes of JSON
+
+
+def _export_parquet(run: Run, directory: Path, choice: _Choice) -> None:
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError:
         raise ImportError("Parquet needs pyarrow: pip install 'taut[parquet]'") from None
-    schemas = _parquet_schemas(pa, sorted({name for row in run.scalars() for name in row} - {"step"}))
+    schemas = _parquet_schemas(pa, _scalar_names(run))
 
     @contextmanager
     def open_table(name: str) -> Iterator[Callable[[Rows], None]]:
@@ -70,10 +124,14 @@ def _export_parquet(run: Run, directory: Path) -> None:
             yield lambda rows: writer.write_table(pa.Table.from_pylist(rows, schemas[name]))
 
     directory.mkdir(parents=True)
-    _write_tables(run, open_table)
+    _write_tables(run, open_table, choice)
 
 
-def _export_tensorboard(run: Run, directory: Path) -> None:
+def _scalar_names(run: Run) -> list[str]:
+    return sorted({name for row in run.scalars() for name in row} - {"step"})
+
+
+def _export_tensorboard(run: Run, directory: Path, choice: _Choice) -> None:
     need_tensorboard("--format tensorboard needs it")
     file = EventFile(directory)
     for row in run.scalars():
@@ -107,19 +165,21 @@ def _parquet_schemas(pa: Any, scalars: list[str]) -> dict[str, Any]:
     return {name: pa.schema(list(columns.items())) for name, columns in tables.items()}
 
 
-def _write_tables(run: Run, open_table: OpenTable) -> None:
+def _write_tables(run: Run, open_table: OpenTable, choice: _Choice) -> None:
     with ExitStack() as stack:
-        scalars, replies, tokens = (
-            stack.enter_context(open_table(name)) for name in ("scalars", "replies", "tokens")
-        )
-        scalars(run.scalars())
-        for step in run.kept_steps():
+        write = {name: stack.enter_context(open_table(name)) for name in TABLES if name in choice.tables}
+        if "scalars" in write:
+            write["scalars"]([row for row in run.scalars() if choice.step in (None, row["step"])])
+        steps = run.kept_steps() if choice.step is None else [choice.step]
+        for step in steps if {"replies", "tokens"} & write.keys() else ():
             try:
                 records, batch = run.replies(step), run.batch(step)
             except ValueError:
                 continue  # the run goes on, and its retention dropped the step meanwhile
-            replies(_reply_rows(step, records))
-            tokens(_token_rows(batch, records))
+            if "replies" in write:
+                write["replies"](_reply_rows(step, records))
+            if "tokens" in write:
+                write["tokens"](_token_rows(batch, records))
 
 
 def _reply_rows(step: int, replies: list[ReplyRecord]) -> Rows:

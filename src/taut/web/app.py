@@ -16,6 +16,7 @@ from starlette.staticfiles import StaticFiles
 
 from taut.web import (
     counterfactual,
+    export,
     replies,
     runs,
     stream,
@@ -35,6 +36,7 @@ API: list[BaseRoute] = [
     *replies.ROUTES,
     *stream.ROUTES,
     *counterfactual.ROUTES,
+    *export.ROUTES,
     *training.ROUTES,
     *workshop.ROUTES,
 ]

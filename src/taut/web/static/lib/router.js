@@ -2,14 +2,16 @@
 import { useEffect, useState } from "preact/hooks";
 import { html } from "taut/lib/html.js";
 
-export const exported = document.getElementById("taut-embedded") !== null;
+const embedded = document.getElementById("taut-embedded");
+export const exported = embedded !== null;
+const start = embedded?.dataset.start ?? "/"; // where an exported file opens
 
 const listeners = new Set();
 let query = new URLSearchParams(read().query);
 let pending = 0;
 
 function read() {
-  const place = exported ? location.hash.slice(1) || "/" : location.pathname + location.search;
+  const place = exported ? location.hash.slice(1) || start : location.pathname + location.search;
   const [path, rest = ""] = place.split(/\?(.*)/s);
   return { path, query: rest };
 }
