@@ -260,7 +260,7 @@ def compare(run: Run, undisturbed: Run) -> Row:
 
 def _untimed(row: Row) -> Row:
     return {
-        name: x for name, x in row.items() if name != "superseded" and not name.startswith(("time/", "rate/"))
+        name: x for name, x in row.items() if name != "superseded" and not name.startswith(("time/", "rate/", "system/"))
     }
 
 

@@ -117,6 +117,16 @@ def test_the_page_of_settings_is_the_schema() -> None:
     assert generator.PAGE.read_text(encoding="utf-8") == generator.page(), "python docs/generate_config.py"
 
 
+def test_the_pages_define_metrics_and_checks_as_the_documents_do() -> None:
+    generator = load(ROOT / "docs" / "generate_definitions.py")
+    assert generator.MODULE.read_text(encoding="utf-8") == generator.module(), (
+        "python docs/generate_definitions.py"
+    )
+    assert generator.metrics().keys() == documented()
+    assert list(generator.checks()) == list(CHECKS)
+    assert generator.metrics()["clip/binding"][:3] == ["share that is binding", "share", "token sightings"]
+
+
 def test_the_worlds_config_is_written_out_whole() -> None:
     written = read_yaml(ROOT / "configs" / "world.yaml")
     config, notes = resolve(written)

@@ -76,7 +76,7 @@ def interrupted(settings, step):
 
 def untimed(rows):
     return [
-        {name: value for name, value in row.items() if not name.startswith(("time/", "rate/"))}
+        {name: value for name, value in row.items() if not name.startswith(("time/", "rate/", "system/"))}
         for row in rows
     ]
 

@@ -73,7 +73,7 @@ def test_a_tracker_hears_what_is_stored_from_the_evaluation_before_training_on(o
 def test_it_changes_nothing_in_the_run(own, recorder):
     tracked = train(own)
     alone = local.train(resolve({**own, "run.name": "alone"})[0])
-    timed = ("time/", "rate/")
+    timed = ("time/", "rate/", "system/")
     first, second = (
         [{k: v for k, v in row.items() if not k.startswith(timed)} for row in run.scalars()]
         for run in (tracked, alone)

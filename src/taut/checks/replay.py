@@ -13,7 +13,7 @@ from taut.training.non_finite import NonFiniteError
 from taut.training.ppo import Parts, train_ppo
 
 BATCH = "the batch"
-NOT_REPEATED = ("time/", "rate/", "reply/resampled")
+NOT_REPEATED = ("time/", "rate/", "system/", "reply/resampled")
 """Metrics of the clock and of sampling."""
 
 

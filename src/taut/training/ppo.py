@@ -24,6 +24,7 @@ from taut.training.non_finite import refuse_halted
 from taut.training.record import step_record
 from taut.training.shaping import RewardShaper
 from taut.training.timing import OnPhase, Stopwatch
+from taut.training.usage import system_metrics
 from taut.types import Prompt, Schedule
 
 Observer = Callable[[int, Metrics], None]
@@ -75,7 +76,7 @@ def train_ppo(
         with watch("sync"):
             sampler.load_weights(learner.weights(), version=step)
 
-        metrics = step_metrics(batch, trace, config) | time_metrics(watch, batch)
+        metrics = step_metrics(batch, trace, config) | time_metrics(watch, batch) | system_metrics(watch)
         metrics |= {"reply/resampled": float(collected.resampled)}
         if batch.ref_logprobs is not None:
             metrics |= {"kl/coefficient": kl.coefficient}

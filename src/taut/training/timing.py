@@ -18,6 +18,7 @@ class Stopwatch:
         self.seconds: dict[str, float] = defaultdict(float)
         self._on_phase = on_phase
         self._started = time.perf_counter()
+        self._cpu_before = time.process_time()
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
@@ -32,3 +33,8 @@ class Stopwatch:
     def total(self) -> float:
         """Seconds since the stopwatch was made."""
         return time.perf_counter() - self._started
+
+    @property
+    def cpu_seconds(self) -> float:
+        """What all threads of this process computed since then."""
+        return time.process_time() - self._cpu_before

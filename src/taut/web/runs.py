@@ -8,10 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from taut.checks.gauge import describe_collapse, describe_gauge, is_judged
 from taut.config import Config
 from taut.config.resolve import flatten
 from taut.store import Run
 from taut.store.compare import config_differences
+from taut.store.glance import LAST_STEPS
 from taut.store.increment import Cursor, read_increment
 from taut.web.requests import named_run, root_of, run_of, whole_number
 from taut.web.strict_json import StrictJSON
@@ -32,7 +34,11 @@ def run(request: Request) -> Response:
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """`config` is {"section.key": value}; `defaults` holds those of these keys that now have another default."""
+    """`config` is {"section.key": value}; `defaults` holds those of these keys that now have another default.
+
+    `gauge` is the clipped share in words, as `taut show` has it, "" where it says nothing; `judged` whether its
+    useful range applies to this run.
+    """
     config = settings_of(run)
     usual = flatten(Config().model_dump())
     row = run.glance()
@@ -45,9 +51,22 @@ def describe(run: Run) -> dict[str, Any]:
             key: usual[key] for key, value in config.items() if key in usual and usual[key] != value
         },
         "facts": run.facts,
+        "gauge": gauge_of(run, row["clip/binding"]),
+        "judged": is_judged(algorithm_of(run)),
         "kept_steps": run.kept_steps(),
         "checks": run.checks(),
     }
+
+
+def gauge_of(run: Run, share: float | None) -> str:
+    entropies = run.series("entropy")[1][-LAST_STEPS:]
+    collapse = describe_collapse(float(entropies.mean())) if len(entropies) else ""
+    return collapse or describe_gauge(algorithm_of(run), share)
+
+
+def algorithm_of(run: Run) -> dict[str, Any]:
+    prefix = "algorithm."
+    return {key[len(prefix) :]: value for key, value in settings_of(run).items() if key.startswith(prefix)}
 
 
 def settings_of(run: Run) -> dict[str, Any]:

@@ -1,0 +1,55 @@
+// The metrics of one run or of several as charts, in groups that open and close.
+import { useMemo } from "preact/hooks";
+import { html } from "taut/lib/html.js";
+import { useUrlState } from "taut/lib/url_state.js";
+import { definition, formatOf, grouped, story } from "taut/pages/runs/metrics.js";
+import { Chart } from "taut/widgets/chart.js";
+import { Slider } from "taut/widgets/slider.js";
+
+const LIST = { parse: (text) => text.split(" ").filter(Boolean), print: (keys) => keys.join(" ") };
+const USEFUL = [{ y: 0.01, label: "wasted below", color: "--ink-3" }, { y: 0.11, label: "over-used above", color: "--ink-3" }];
+
+/** What a chart's metrics mean, for who cannot hover. */
+export function Meaning({ metrics }) {
+  const known = metrics.filter(definition);
+  if (!known.length) return null;
+  return html`<details class="meaning"><summary>What ${metrics.length > 1 ? "these are" : "this is"}</summary>
+    <dl>${known.map((name) => { const [what, unit, over, good] = definition(name); return html`<dt class="mono">${name}</dt><dd>${what} (${unit}; over ${over}).${good && html` <span class="muted">Good: ${good}.</span>`}</dd>`; })}</dl></details>`;
+}
+
+/** One chart. `runs` is [{name, color, dashed, scalars}]; of several runs each metric gets a line a run. */
+function MetricChart({ title, metrics, runs, smoothing, log, judged }) {
+  const several = runs.length > 1;
+  const series = useMemo(() => runs.flatMap((run, at) => metrics.filter((metric) => run.scalars.has(metric)).map((metric, place) => ({
+    label: several ? (metrics.length > 1 ? `${run.name} · ${metric}` : run.name) : metric,
+    ...run.scalars.get(metric),
+    color: several ? `--s${(at % 8) + 1}` : undefined,
+    dashed: several && (place % 2 === 1 || at >= 8),
+    note: story(metric),
+  }))), [metrics, ...runs.map(({ scalars }) => scalars)]);
+  const levels = judged && metrics.includes("clip/binding") ? USEFUL : undefined;
+  return html`<${Chart} title=${title} series=${series} xLabel="step" smoothing=${smoothing} log=${log} levels=${levels} sync="run" format=${formatOf(metrics)}><${Meaning} metrics=${metrics} /></${Chart}>`;
+}
+
+/** All metrics that any of `runs` has. `judged`: whether the useful range of the clipped share applies. */
+export function Charts({ runs, judged }) {
+  const [smoothing, setSmoothing] = useUrlState("smoothing", 0);
+  const [search, setSearch] = useUrlState("metric", "");
+  const [turned, setTurned] = useUrlState("groups", [], LIST);
+  const names = [...new Set(runs.flatMap(({ scalars }) => [...scalars.keys()]))].sort(new Intl.Collator("en", { numeric: true }).compare);
+  const key = names.join("\n");
+  const groups = useMemo(() => grouped(names), [key]);
+  const hits = search ? names.filter((name) => name.toLowerCase().includes(search.toLowerCase())) : null;
+  const draw = ({ title, metrics, log }) => html`<${MetricChart} key=${title} ...${{ title, metrics, log, runs, smoothing, judged }} />`;
+  const turn = (group) => setTurned((keys) => (keys.includes(group) ? keys.filter((other) => other !== group) : [...keys, group]));
+  if (!names.length) return html`<p class="muted">No step yet.</p>`;
+  return html`<div class="row chart-tools-row"><input class="field" type="search" aria-label="Search metrics" placeholder="Search metrics" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} />
+      <${Slider} label="Smoothing" value=${smoothing} min=${0} max=${0.98} step=${0.02} onInput=${setSmoothing} /></div>
+    ${hits ? html`<p class="faint small" role="status">${hits.length} of ${names.length} metrics</p><div class="charts">${hits.slice(0, 24).map((name) => draw({ title: name, metrics: [name] }))}</div>`
+      : groups.map((group) => html`<${Group} key=${group.key} group=${group} open=${group.open !== turned.includes(group.key)} onTurn=${() => turn(group.key)} draw=${draw} />`)}`;
+}
+
+function Group({ group, open, onTurn, draw }) {
+  return html`<section class="chart-group"><h3><button class="turn" aria-expanded=${open} onClick=${onTurn}><span aria-hidden="true">${open ? "▾" : "▸"}</span> ${group.title} <span class="faint small">${group.charts.length} ${group.charts.length === 1 ? "chart" : "charts"}</span></button></h3>
+    ${open && html`<div class="charts">${group.charts.map(draw)}</div>`}</section>`;
+}
