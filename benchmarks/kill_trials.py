@@ -260,7 +260,9 @@ def compare(run: Run, undisturbed: Run) -> Row:
 
 def _untimed(row: Row) -> Row:
     return {
-        name: x for name, x in row.items() if name != "superseded" and not name.startswith(("time/", "rate/", "system/"))
+        name: x
+        for name, x in row.items()
+        if name != "superseded" and not name.startswith(("time/", "rate/", "system/"))
     }
 
 

@@ -104,7 +104,10 @@ def test_the_checks_change_nothing(run_world, monkeypatch):
     runs.append(run_world(algorithm__preset="ppo"))
     assert [len(run.checks()) > 0 for run in runs] == [True, False]
     rows = [
-        [{k: v for k, v in row.items() if not k.startswith(("time/", "rate/", "system/"))} for row in run.scalars()]
+        [
+            {k: v for k, v in row.items() if not k.startswith(("time/", "rate/", "system/"))}
+            for row in run.scalars()
+        ]
         for run in runs
     ]
     assert rows[0] == rows[1]

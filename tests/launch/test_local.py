@@ -24,7 +24,8 @@ def run_with(settings, **changes):
 def comparable(run):
     """Scalars of every step but times, and every stored array as bytes."""
     scalars = [
-        {k: v for k, v in row.items() if not k.startswith(("time/", "rate/", "system/"))} for row in run.scalars()
+        {k: v for k, v in row.items() if not k.startswith(("time/", "rate/", "system/"))}
+        for row in run.scalars()
     ]
     tokens = [
         (r.ids.tobytes(), r.behavior_logprobs.tobytes(), r.old_logprobs.tobytes(), r.advantages.tobytes())
