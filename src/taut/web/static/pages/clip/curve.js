@@ -1,10 +1,9 @@
 // The objective of one token against its ratio: clipped solid, unclipped dashed, the flat part as a red band.
 
 import { html } from 'taut/lib/html.js';
-import { token } from 'taut/maths/policy.js';
 import { MOST } from 'taut/maths/clip_walk.js';
 import { Flat, Plane, dragging, scales } from 'taut/pages/clip/plane.js';
-import { fixed, pushInWords } from 'taut/pages/clip/words.js';
+import { fixed, pushInWords, resultOf } from 'taut/pages/clip/words.js';
 import { Hatch, line as path, useWidth } from 'taut/widgets/svg.js';
 
 const SAMPLES = 250;
@@ -15,32 +14,32 @@ function heights(advantage) {
   return advantage < 0 ? [-high, -low] : [low, high];
 }
 
-/** Where the objective is flat, as [from, to] in ρ, or null. */
-export function flatBand({ advantage, clipLow, clipHigh }, most = MOST) {
-  if (advantage > 0 && 1 + clipHigh < most) return [1 + clipHigh, most];
-  if (advantage < 0 && clipLow < 1) return [0, 1 - clipLow];
-  return null;
+/** Where the objective is flat: stretches [from, to] of ρ. */
+function flatStretches({ advantage, clipLow, clipHigh, dualClip }) {
+  if (advantage > 0) return 1 + clipHigh < MOST ? [[1 + clipHigh, MOST]] : [];
+  if (advantage === 0) return [];
+  const low = clipLow < 1 ? [[0, 1 - clipLow]] : [];
+  return dualClip ? [...low, [dualClip, MOST]] : low;
 }
 
 function Lines({ scale, setting }) {
   const ratios = Array.from({ length: SAMPLES + 1 }, (_, index) => (MOST * Math.max(index, 0.01)) / SAMPLES);
-  ratios.push(1 + setting.clipHigh, Math.max(1e-4, 1 - setting.clipLow));
+  ratios.push(1 + setting.clipHigh, Math.max(1e-4, 1 - setting.clipLow), setting.dualClip ?? 1);
   ratios.sort((a, b) => a - b);
   const line = (height) => path(ratios.map((ratio) => [scale.x(ratio), scale.y(height(ratio))]));
   return html`
     <path class="unclipped" d=${line((ratio) => ratio * setting.advantage)} />
-    <path class="clipped" d=${line((ratio) => token('ppo', { ...setting, ratio }).objective)} />`;
+    <path class="clipped" d=${line((ratio) => resultOf({ ...setting, ratio }).objective)} />`;
 }
 
 function Band({ id, scale, setting }) {
-  const band = flatBand(setting);
   const height = scale.bottom - scale.top;
   const low = Math.max(0, 1 - setting.clipLow);
   const high = Math.min(MOST, 1 + setting.clipHigh);
   return html`
     <rect class="range" x=${scale.x(low)} width=${scale.x(high) - scale.x(low)} y=${scale.top} height=${height} />
-    ${band && html`<${Flat} hatch=${`${id}-hatch`} x=${scale.x(band[0])} y=${scale.top}
-      width=${scale.x(band[1]) - scale.x(band[0])} height=${height} />`}
+    ${flatStretches(setting).map(([from, to]) => html`<${Flat} hatch=${`${id}-hatch`} x=${scale.x(from)} y=${scale.top}
+      width=${scale.x(to) - scale.x(from)} height=${height} />`)}
     <line class="edge" x1=${scale.x(low)} x2=${scale.x(low)} y1=${scale.top} y2=${scale.bottom} />
     <line class="edge" x1=${scale.x(high)} x2=${scale.x(high)} y1=${scale.top} y2=${scale.bottom} />
     <line class="old" x1=${scale.x(1)} x2=${scale.x(1)} y1=${scale.top} y2=${scale.bottom} />`;
@@ -78,7 +77,8 @@ export function Curve({ id = 'curve', setting, states, twin = [], onRatio, heigh
     + pushInWords({ ...setting, ratio: here.ratio });
   const edges = html`
     <text class="mark" x=${scale.x(1 - setting.clipLow) - 5} y=${scale.bottom - 8} text-anchor="end">1 − ε</text>
-    <text class="mark" x=${scale.x(1 + setting.clipHigh) + 5} y=${scale.bottom - 8}>1 + ε</text>`;
+    <text class="mark" x=${scale.x(1 + setting.clipHigh) + 5} y=${scale.bottom - 8}>1 + ε</text>
+    ${setting.dualClip && html`<text class="mark" x=${scale.x(setting.dualClip) + 5} y=${scale.bottom - 8}>c</text>`}`;
   return html`
     <div ref=${ref} class="plot">
       <svg role="img" aria-label=${said} width=${width} height=${height} class=${onRatio ? 'draggable' : ''}

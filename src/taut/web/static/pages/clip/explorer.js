@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { html } from 'taut/lib/html.js';
+import { useKeys } from 'taut/lib/keyboard.js';
 import { OLD, SAMPLED, VOCABULARY } from 'taut/maths/clip_walk.js';
 import { Curve } from 'taut/pages/clip/curve.js';
 import { Python } from 'taut/pages/clip/python.js';
@@ -62,12 +63,18 @@ function usePlaying(token) {
 
 function Steps({ token }) {
   const [playing, toggle, stop] = usePlaying(token);
+  const reset = () => { stop(); token.reset(); };
+  useKeys({
+    s: { does: 'take a gradient step', run: token.step },
+    p: { does: 'play the steps, or pause', run: toggle },
+    r: { does: 'back to step 0 at ρ = 1', run: reset },
+  });
   return html`
     <div class="steps row">
       <button type="button" class="button primary" onClick=${token.step} disabled=${token.steps >= MOST_STEPS}>
         Take a gradient step</button>
       <button type="button" class="button" aria-pressed=${playing} onClick=${toggle}>${playing ? 'Pause' : 'Play'}</button>
-      <button type="button" class="button" onClick=${() => { stop(); token.reset(); }}>Reset</button>
+      <button type="button" class="button" onClick=${reset}>Reset</button>
       <span class="count" data-part="step" role="status">step ${token.steps}</span>
     </div>`;
 }

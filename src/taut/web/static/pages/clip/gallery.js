@@ -1,5 +1,6 @@
 // One token under seven objectives: the objective and the gradient weight against the ratio, one cursor for all.
 
+import { useMemo } from 'preact/hooks';
 import { html } from 'taut/lib/html.js';
 import { useUrlState } from 'taut/lib/url_state.js';
 import { FAMILY, token as surrogate } from 'taut/maths/policy.js';
@@ -29,18 +30,26 @@ function corners({ loss, defaults }) {
 
 const at = (member, advantage, ratio) => surrogate(member.loss, { ratio, advantage, oldProbability: OLD_PROBABILITY });
 
+/** The line of a quantity over all ratios, as points [ρ, value], and the stretch [from, to] where nothing is learned. */
+function shapeOf(member, advantage, quantity) {
+  const ratios = [...RATIOS, ...corners(member)].filter((one) => one > 0 && one <= MOST).sort((a, b) => a - b);
+  const results = ratios.map((one) => at(member, advantage, one));
+  const flat = ratios.filter((_, index) => results[index].flat);
+  return {
+    points: results.map((one, index) => [ratios[index], one[quantity]]),
+    flat: flat.length ? [flat[0], flat.at(-1)] : null,
+  };
+}
+
 function Small({ id, member, advantage, ratio, quantity, onRatio, name }) {
   const [ref, width] = useWidth(260);
+  const { points, flat } = useMemo(() => shapeOf(member, advantage, quantity), [member, advantage, quantity]);
   const [least, most] = quantity === 'weight' ? [-0.5, 4.2] : [-2.1, 4.2];
   const yRange = advantage > 0 ? [least, most] : [-most, -least];
   const margin = { top: 16, right: 8, bottom: quantity === 'weight' ? 36 : 20, left: 30 };
   const scale = scales({ width, height: HEIGHT + margin.bottom, xRange: [0, MOST], yRange, margin });
-  const ratios = [...RATIOS, ...corners(member)].filter((one) => one > 0 && one <= MOST).sort((a, b) => a - b);
-  const results = ratios.map((one) => at(member, advantage, one));
-  const line = path(results.map((one, index) => [scale.x(ratios[index]), scale.y(one[quantity])]));
+  const line = path(points.map(([x, y]) => [scale.x(x), scale.y(y)]));
   const here = at(member, advantage, ratio)[quantity];
-  const shade = results.map((one, index) => (one.flat ? ratios[index] : null)).filter((one) => one !== null);
-  const [from, to] = [Math.min(...shade), Math.max(...shade)];
   return html`
     <div ref=${ref} class="plot">
       <svg class="draggable" width=${width} height=${HEIGHT + margin.bottom} role="img"
@@ -49,7 +58,7 @@ function Small({ id, member, advantage, ratio, quantity, onRatio, name }) {
         <defs><${Hatch} id=${`${id}-hatch`} /></defs>
         <${Plane} id=${id} scale=${scale} xTicks=${[0, 1, 2, 3, 4]} yTicks=${[-4, -2, 0, 2, 4].filter((tick) => tick >= yRange[0] && tick <= yRange[1])} digits=${0}
           xLabel=${quantity === 'weight' ? 'ratio ρ' : ''} yLabel="">
-          ${shade.length > 0 && html`<${Flat} hatch=${`${id}-hatch`} x=${scale.x(from)} width=${scale.x(to) - scale.x(from)}
+          ${flat && html`<${Flat} hatch=${`${id}-hatch`} x=${scale.x(flat[0])} width=${scale.x(flat[1]) - scale.x(flat[0])}
             y=${scale.top} height=${scale.bottom - scale.top} />`}
           <line class="old" x1=${scale.x(1)} x2=${scale.x(1)} y1=${scale.top} y2=${scale.bottom} />
           ${quantity === 'objective' && html`<path class="unclipped" d=${path([[scale.x(0), scale.y(0)], [scale.x(MOST), scale.y(MOST * advantage)]])} />`}

@@ -9,15 +9,17 @@ import { Quiz } from 'taut/pages/clip/quiz.js';
 import { Regions } from 'taut/pages/clip/regions.js';
 import { useToken } from 'taut/pages/clip/state.js';
 import { Walk } from 'taut/pages/clip/walk.js';
+import { Term } from 'taut/widgets/term.js';
 
 export function ClipPage() {
   const token = useToken();
   return html`
     <div class="clip-page">
       <h1>The clip</h1>
-      <p class="lead">Sampling is slow, so PPO updates several times on each batch of replies. The ratio ρ is a token’s
-        probability now ÷ when it was sampled. Once ρ leaves 1 ± ε in the direction that its advantage A favours, the
-        objective goes flat, and the push stops.</p>
+      <p class="lead">Sampling is slow, so PPO updates several times on each batch of replies.
+        The <${Term} name="probability ratio">ratio ρ</${Term}> is a token’s probability now ÷ when it was sampled. Once ρ leaves 1 ± ε on
+        the side that its <${Term} name="advantage">advantage A</${Term}> favours, the <${Term} name="surrogate">objective</${Term}> goes
+        flat, and the push stops.</p>
       <${Explorer} token=${token} />
       <${Cases} token=${token} />
       <${Walk} />

@@ -85,9 +85,9 @@ function Move({ axis, move, part, children }) {
     <div class="move" data-part=${part}>
       <h3>${name}: ${probabilityText(old)} → ${probabilityText(now)}</h3>
       <p class="numbers"><b>ρ = ${ratioText(now / old)}</b><span>${probabilityText(Math.abs(now - old))} of probability moved</span></p>
-      ${children}
       <${Track} axis=${axis} move=${move} />
       <p>PPO: ${verdict(ppo)} · DPPO: ${verdict(dppo)}</p>
+      ${children}
     </div>`;
 }
 

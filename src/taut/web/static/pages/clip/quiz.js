@@ -5,10 +5,10 @@ import { html } from 'taut/lib/html.js';
 import { useUrlState } from 'taut/lib/url_state.js';
 import { Curve } from 'taut/pages/clip/curve.js';
 import { Python } from 'taut/pages/clip/python.js';
-import { explanation, quizCases, truth } from 'taut/pages/clip/quiz_cases.js';
+import { explanation, quizCases } from 'taut/pages/clip/quiz_cases.js';
 import { pointSnippet } from 'taut/pages/clip/snippets.js';
 import { within } from 'taut/pages/clip/state.js';
-import { fixed, signed } from 'taut/pages/clip/words.js';
+import { fixed, resultOf, signed } from 'taut/pages/clip/words.js';
 
 const COUNT = 8;
 const ANSWERS = { parse: (text) => (/^[yn]{0,8}-?$/.test(text) ? text : ''), print: String };
@@ -22,7 +22,7 @@ function Question({ one }) {
 
 function Explained({ one, answer }) {
   const { setting } = one;
-  const { objective, slope, flat } = truth(setting);
+  const { objective, slope, flat } = resultOf(setting);
   const right = (answer === 'y') === one.zero;
   const state = { ratio: setting.ratio, objective, slope, flat };
   return html`

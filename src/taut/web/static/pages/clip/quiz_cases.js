@@ -1,7 +1,6 @@
 // Eight cases for the quiz, drawn from a seed: each kind once, in any order.
 
-import { token as surrogate } from 'taut/maths/policy.js';
-import { fixed, signed } from 'taut/pages/clip/words.js';
+import { fixed, resultOf, signed } from 'taut/pages/clip/words.js';
 
 const DUAL = 2;
 
@@ -36,17 +35,13 @@ export function quizCases(seed) {
     const epsilon = [0.1, 0.2, 0.3][Math.floor(3 * draw())];
     const advantage = sign(draw()) * hundredths(0.3 + 1.5 * draw());
     const setting = { ratio: ratio(epsilon, draw()), advantage, clipLow: epsilon, clipHigh: epsilon, dualClip };
-    return { kind, setting, zero: truth(setting).weight === 0 };
+    return { kind, setting, zero: resultOf(setting).weight === 0 };
   });
   for (let last = cases.length - 1; last > 0; last -= 1) {
     const other = Math.floor((last + 1) * draw());
     [cases[last], cases[other]] = [cases[other], cases[last]];
   }
   return cases;
-}
-
-export function truth(setting) {
-  return surrogate(setting.dualClip ? 'dual-clip' : 'ppo', setting);
 }
 
 const text = (value) => fixed(value);

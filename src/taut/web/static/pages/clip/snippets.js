@@ -17,7 +17,7 @@ advantage = torch.full_like(log_ratio, ${plain(advantage)})
 mask = torch.ones_like(log_ratio, dtype=torch.bool)
 surrogate = clipped_surrogate(log_ratio, advantage, mask, clip_low=${plain(clipLow)}, clip_high=${plain(clipHigh)}${dual})
 
-objective = -surrogate.loss.sum()
+objective = (-surrogate.loss).sum()
 (weight,) = torch.autograd.grad(objective, log_ratio)  # d objective / d log π
 slope = weight / log_ratio.exp()  # d objective / dρ
 print(f"objective {objective.item():.2f}, slope {slope.item():.2f}")
@@ -40,7 +40,7 @@ for step in range(${steps + 1}):
     logits.requires_grad_()
     log_ratio = (logits.log_softmax(-1)[0] - first${begin}).reshape(1, 1)
     surrogate = clipped_surrogate(log_ratio, advantage, mask, clip_low=${plain(clipLow)}, clip_high=${plain(clipHigh)})
-    objective = -surrogate.loss.sum()
+    objective = (-surrogate.loss).sum()
     gradient, weight = torch.autograd.grad(objective, [logits, log_ratio])
     ratio = log_ratio.exp().item()
     print(f"step {step}: ρ {ratio:.2f}, objective {objective.item():.2f}, slope {weight.item() / ratio:.2f}")
@@ -120,7 +120,7 @@ family = {
 }
 
 for name, surrogate in family.items():
-    objective = -surrogate.loss.sum()
+    objective = (-surrogate.loss).sum()
     (weight,) = torch.autograd.grad(objective, log_ratio, retain_graph=True)
     print(f"{name}: objective {objective.item():.2f}, gradient weight {weight.item():.2f}")
 `;

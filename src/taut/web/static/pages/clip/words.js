@@ -23,11 +23,17 @@ export function ratioOfHundredths(now, before) {
 
 const EDGE = ' It stands exactly on the edge, which counts as inside.';
 
+/** The token's numbers under PPO's objective, or under the dual clip where the setting has one. */
+export function resultOf(setting) {
+  return token(setting.dualClip ? 'dual-clip' : 'ppo', setting);
+}
+
 /** One sentence on what the gradient does to this token. */
 export function pushInWords(setting) {
   const { advantage, ratio, clipLow, clipHigh } = setting;
-  const { flat, side } = token('ppo', setting);
+  const { flat, side, held } = resultOf(setting);
   if (advantage === 0) return 'No advantage, nothing to learn: no gradient.';
+  if (held === 'dual') return 'Flat: no gradient. The dual clip bounds what a bad token can cost.';
   if (flat) return `Flat: no gradient. The token has been ${advantage > 0 ? 'raised' : 'lowered'} enough.`;
   const onEdge = advantage > 0 ? ratio === 1 + clipHigh : ratio === 1 - clipLow;
   const edge = onEdge ? EDGE : '';
