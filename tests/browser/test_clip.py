@@ -378,6 +378,7 @@ def test_a_wrong_answer_of_the_quiz_is_explained(page: Page) -> None:
         "?A=-1.3&rho=0.35&low=0.7",
         "?A=0.5&rho=0.25",
         "?A=0&rho=1.5",
+        "?A=-1&rho=0.35&low=0.65",
         "?A=2&high=0.05&linked=0&rho=1.7",
     ],
 )

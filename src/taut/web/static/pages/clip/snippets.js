@@ -4,15 +4,18 @@ import { OLD } from 'taut/maths/clip_walk.js';
 import { REPLY, REPLY_OLD } from 'taut/maths/reply_walk.js';
 
 const plain = (value) => (Number.isFinite(value) ? String(value) : 'None');
+// On an edge, exp(log ρ) may round to the other side of it: a hair nearer to 1, the token is inside, as the page says.
+const nudge = (ratio, { clipLow, clipHigh }) => (ratio === 1 - clipLow || ratio === 1 + clipHigh ? ' * (1 - 1e-15)' : '');
 const HEAD = `import torch
 from taut.objective.policy import clipped_surrogate
 `;
 
 /** One token at one ratio. */
 export function pointSnippet({ ratio, advantage, clipLow, clipHigh, dualClip = null }) {
+  const inside = nudge(ratio, { clipLow, clipHigh });
   const dual = dualClip ? `, dual_clip=${dualClip}` : '';
   return `${HEAD}
-log_ratio = torch.tensor([[${plain(ratio)}]], dtype=torch.float64).log().requires_grad_()
+log_ratio = (torch.tensor([[${plain(ratio)}]], dtype=torch.float64).log()${inside}).requires_grad_()
 advantage = torch.full_like(log_ratio, ${plain(advantage)})
 mask = torch.ones_like(log_ratio, dtype=torch.bool)
 surrogate = clipped_surrogate(log_ratio, advantage, mask, clip_low=${plain(clipLow)}, clip_high=${plain(clipHigh)}${dual})
@@ -28,7 +31,7 @@ print(f"objective {objective.item():.2f}, slope {slope.item():.2f}")
 export function walkSnippet({ start, steps, stepSize, advantage, clipLow, clipHigh }) {
   const shift = `math.log(${plain(start)} * 0.4 / (1 - ${plain(start)} * 0.4)) - math.log(0.4 / 0.6)`;
   const moved = start === 1 ? '' : `logits[0] += ${shift}  # so that ρ = ${plain(start)}\n`;
-  const begin = start === 1 ? '' : ` + math.log(${plain(start)})`;
+  const begin = start === 1 ? '' : ` + math.log(${plain(start)})${nudge(start, { clipLow, clipHigh })}`;
   return `${start === 1 ? '' : 'import math\n\n'}${HEAD}
 old = torch.tensor([${OLD.join(', ')}], dtype=torch.float64)  # token 0 was sampled
 logits = old.log()
