@@ -154,7 +154,7 @@ def test_wrong_input_is_named_in_few_lines(taut, arguments, message):
     [
         (["show"], "taut show needs RUN; taut show --help says more"),
         (["export"], "taut export needs RUN and PLACE; taut export --help says more"),
-        (["export", "first"], "taut export needs DIRECTORY; taut export --help says more"),
+        (["export", "first"], "taut export needs PLACE; taut export --help says more"),
         (["show", "first", "second"], "taut show does not take 'second'; taut show --help says more"),
         (["show", "first", "--stp", "1"], "taut show has no --stp: did you mean --step?"),
         (["show", "first", "--optimizer_stp", "1"], "taut show has no --optimizer_stp: did you mean --optimizer-step?"),
@@ -162,7 +162,7 @@ def test_wrong_input_is_named_in_few_lines(taut, arguments, message):
         (["show", "first", "--step"], "--step has no value; keys are set as --section.key value"),
         (["show", "first", "--step", "x"], "--step = x: input should be a valid integer"),
         (["show", "first", "--step", "1.5"], "--step = 1.5: input should be a valid integer"),
-        (["export", "first", "o", "--format", "csv"], "--format = csv: input should be 'jsonl', 'parquet' or"),
+        (["export", "first", "o", "--format", "xls"], "--format = xls: input should be 'jsonl', 'csv', 'parquet',"),
         (["show", "first", "--step", "9", "--json"], "run 'first' holds no replies of step 9; steps kept: 1-2"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
