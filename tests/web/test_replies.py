@@ -218,6 +218,12 @@ def test_previews_are_short_and_whole_texts_whole(serve: Callable[..., TestClien
     assert client.get("/api/runs/a run/steps/1/replies", params={"search": "\0ä"}).json()["matched"] == 1
 
 
+def test_an_empty_reply_to_an_empty_prompt_is_listed(serve: Callable[..., TestClient]) -> None:
+    client = serve(made_up_batch(1, [made_up_reply(0, text="", prompt_text="")]))
+    [row] = client.get("/api/runs/a run/steps/1/replies").json()["replies"]
+    assert (row["text"], row["text_bytes"], row["prompt"]) == ("", 0, "")
+
+
 def read_tokens(answer: bytes) -> tuple[dict, dict[str, np.ndarray]]:
     """By the layout that `taut.web.tokens` promises."""
     [length] = struct.unpack("<I", answer[:4])

@@ -191,9 +191,9 @@ def _previews(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> 
     return previews
 
 
-def _whole_characters(cut: bytes) -> str:
-    """What was cut within a character loses that character."""
-    return cut.decode("utf-8", "ignore")
+def _whole_characters(cut: bytes | None) -> str:
+    """What was cut within a character loses that character. SQLite's part of an empty blob is NULL."""
+    return "" if cut is None else cut.decode("utf-8", "ignore")
 
 
 def _reply_tokens(row: Sequence[Any], columns: Sequence[str], sightings: list[Sighting]) -> ReplyTokens:

@@ -116,12 +116,15 @@ function vertical(spans, from, way) {
   return best;
 }
 
+const SHORT = 24; // tokens; replies of at most so many stand beside each other
+
 /**
- * `head(reply, number)` is what stands above a reply. `onHover(token or null)`, `onChoose(token or null)`.
+ * `above(reply, number)` stands before a reply, and `head` at its top. `onHover(token or null)`, `onChoose(token or null)`.
  * Arrow keys move the chosen token once the field has the focus.
  */
-export function TokenField({ batch, moment, values, spec, numbers, chosen, onHover, onChoose, head, label }) {
+export function TokenField({ batch, moment, values, spec, numbers, chosen, onHover, onChoose, above, head, label }) {
   const spansOf = useRef(new Map()).current;
+  const short = batch.replies.length > 1 && batch.replies.every(({ length }) => length <= SHORT);
   const look = useLook({ batch, moment, values, spec, numbers });
   const token = (event) => event.target.token ?? null;
   const key = (event) => {
@@ -137,9 +140,9 @@ export function TokenField({ batch, moment, values, spec, numbers, chosen, onHov
     const next = chosen === null ? 0 : ways[event.key](chosen);
     onChoose(Math.min(spans.length - 1, Math.max(0, next)));
   };
-  return html`<div class=${`field-of-tokens scale-${spec.scale} ${numbers ? "numbers" : ""}`} tabindex="0" role="group" data-keys aria-label=${label}
+  return html`<div class=${`field-of-tokens scale-${spec.scale} ${numbers ? "numbers" : ""} ${short ? "short" : ""}`} tabindex="0" role="group" data-keys aria-label=${label}
     onMouseOver=${(event) => onHover(token(event))} onMouseLeave=${() => onHover(null)} onClick=${(event) => token(event) !== null && onChoose(token(event))} onKeyDown=${key}>
-    ${batch.replies.map((reply, number) => html`<section key=${reply.reply} class="reply-block" data-stale=${moment.seenAt[number] < moment.at || undefined}>
+    ${batch.replies.map((reply, number) => html`${above(reply, number)}<section key=${reply.reply} class="reply-block" data-stale=${moment.seenAt[number] < moment.at || undefined}>
       ${head(reply, number)}<${ReplyTokens} batch=${batch} reply=${reply} look=${look} chosen=${chosen} spansOf=${spansOf} /></section>`)}
   </div>`;
 }

@@ -70,7 +70,8 @@ export function beneath(value, state, { scale, digits }) {
   if (scale === "clip") return sign;
   if (Number.isNaN(value)) return "";
   if (scale === "ratio") return fixed(value, 2) + sign;
-  return scale === "diverging" ? signed(value, Math.min(digits, 3)) : fixed(value, Math.min(digits, 3));
+  const shown = scale === "diverging" ? signed : fixed;
+  return shown(value, Math.min(digits, 3)) + sign;
 }
 
 /** A piece of text as it is drawn: what would not be seen gets a sign. */

@@ -57,7 +57,7 @@ export function Microscope({ name, batch, scope }) {
   const [numbers, setNumbers] = useUrlState("numbers", batch.tokens <= 400);
   const [token, setToken] = useUrlState("token", -1);
   const [hovered, setHovered] = useState(null);
-  const [overlay] = useState(undefined);
+  const [overlay, setOverlay] = useState(undefined); // as of state.js: what a what-if panel puts in place of what was stored
   const now = Math.min(Math.max(0, at), Math.max(0, steps.length - 1));
   const chosen = token >= 0 && token < batch.tokens ? token : null;
   const spec = quantities.find((one) => one.name === color) ?? quantities[0];
@@ -90,7 +90,7 @@ export function Microscope({ name, batch, scope }) {
         <${Sentence} batch=${batch} moment=${moment} />
       </div>
       <${TokenField} batch=${batch} moment=${moment} values=${values} spec=${spec} numbers=${numbers} chosen=${chosen} onHover=${setHovered} onChoose=${(next) => setToken(next ?? -1)}
-        label=${`Tokens, coloured by ${spec.label}; arrow keys move through them`} head=${(reply, number) => html`<${ReplyHead} name=${name} batch=${batch} moment=${moment} number=${number} scope=${scope} />`} />
+        label=${`Tokens, coloured by ${spec.label}; arrow keys move through them`} above=${(_, number) => html`<${Prompt} batch=${batch} number=${number} scope=${scope} />`} head=${(reply, number) => html`<${ReplyHead} name=${name} batch=${batch} moment=${moment} number=${number} scope=${scope} />`} />
       <aside class="microscope-side" aria-label="Numbers beside the tokens">
         <${Detail} batch=${batch} moment=${moment} token=${shown} chosen=${chosen} />
         <${Track} batch=${batch} moment=${moment} token=${shown} overlay=${overlay} />
@@ -124,10 +124,15 @@ function ReplyHead({ name, batch, moment, number, scope }) {
   const seen = moment.seenAt[number];
   const stale = seen < 0 ? "not seen yet" : seen < moment.at ? `as of ${stepWords(batch.optimizer_steps, seen)}` : "";
   if (scope === "reply") return html`<p class="reply-head small">${stale && html`<span class="stale">${stale}</span>`}</p>`;
-  const before = batch.replies[number - 1];
-  return html`${before?.group !== reply.group && html`<p class="reply-prompt mono wrap">${reply.prompt}</p>`}
-    <p class="reply-head small"><${Link} href=${`${runPath(name, "steps", batch.step, "replies", reply.reply)}`}>reply ${reply.reply}</${Link}>
+  return html`<p class="reply-head small"><${Link} href=${`${runPath(name, "steps", batch.step, "replies", reply.reply)}`}>reply ${reply.reply}</${Link}>
     <span>${Number.isNaN(reply.reward) ? "no reward" : `reward ${fixed(reply.reward, 3)}`}</span>${reply.finish_reason === "length" && html`<span>cut</span>`}${stale && html`<span class="stale">${stale}</span>`}</p>`;
+}
+
+/** In a batch, the prompt of a group before its first reply. */
+function Prompt({ batch, number, scope }) {
+  const { group, prompt } = batch.replies[number];
+  if (scope === "reply" || batch.replies[number - 1]?.group === group) return null;
+  return html`<p class="reply-prompt mono wrap">${prompt}</p>`;
 }
 
 function LeftOut({ batch }) {

@@ -8,7 +8,8 @@ import {
 //   logprobs, ratio   Float32Array, as last seen; NaN before the first sighting, and ratio where not trained on
 //   states            Uint8Array, the clip states of maths/microscope.js
 //   seenAt            by reply, the optimiser step that the above are of; -1 before the first
-// `overlay` replaces what was stored: {constants, advantages}, of which either may be missing.
+// `overlay` replaces what was stored, each part where it is given: `constants`; `advantages` over all tokens; and
+// `states(at)`, the clip states over all tokens at an optimiser step, which are else derived here.
 export function momentOf(batch, at, overlay = {}) {
   const { tokens, columns, replies } = batch;
   const constants = { ...batch.constants, ...overlay.constants };
@@ -27,6 +28,7 @@ export function momentOf(batch, at, overlay = {}) {
     moment.seenAt.push(place < 0 ? -1 : reply.seen[place]);
     if (place >= 0) fillIn(moment, batch, reply, place);
   }
+  if (overlay.states) moment.states = overlay.states(at);
   return moment;
 }
 

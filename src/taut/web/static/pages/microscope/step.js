@@ -47,7 +47,8 @@ function Replies({ name, step, view }) {
   const [filter, setFilter] = useUrlState("filter", "");
   const [search, setSearch] = useUrlState("search", "");
   const [offset, setOffset] = useUrlState("offset", 0);
-  const query = new URLSearchParams({ sort: view === "groups" ? "group" : sort, order, filter, search, offset, limit: PAGE });
+  const page = view === "groups" ? 4 * PAGE : PAGE; // a group is better seen whole
+  const query = new URLSearchParams({ sort: view === "groups" ? "group" : sort, order, filter, search, offset, limit: page });
   const { data, error, loading } = useData(`/api${runPath(name, "steps", step)}/replies?${query}`);
   const last = useLast(data);
   const restart = (set) => (value) => {
@@ -66,7 +67,7 @@ function Replies({ name, step, view }) {
     ${shown && !error && html`<div aria-busy=${loading}>
       ${view === "groups" ? html`<${Groups} name=${name} step=${step} rows=${shown.replies} />` : html`<${List} name=${name} step=${step} rows=${shown.replies} surrogate=${shown.constants.surrogate}
         sort=${{ key: sort, order }} onSort=${(next) => { setUrlState({ offset: undefined }); setSort(next.key); setOrder(next.order); }} />`}
-      <${Pager} size=${shown.size} matched=${shown.matched} offset=${offset} shown=${shown.replies.length} onMove=${setOffset} />
+      <${Pager} size=${shown.size} matched=${shown.matched} offset=${offset} shown=${shown.replies.length} page=${page} onMove=${setOffset} />
     </div>`}`;
 }
 
@@ -138,8 +139,8 @@ function spread(members) {
   return `Mean reward ${fixed(mean, 3)} over ${rewards.length}${equal ? ", all equal: against the group none stands out" : ""}.`;
 }
 
-function Pager({ size, matched, offset, shown, onMove }) {
+function Pager({ size, matched, offset, shown, page, onMove }) {
   return html`<div class="row section" style=${{ marginTop: "1rem" }}><span class="small muted" role="status">${matched ? `${whole(offset + 1)}–${whole(offset + shown)} of ${whole(matched)}` : "0"}${matched !== size ? ` that match, of ${whole(size)}` : ""}</span>
-    ${matched > PAGE && html`<button class="button small" disabled=${offset === 0} onClick=${() => onMove(Math.max(0, offset - PAGE))}>Back</button>
-    <button class="button small" disabled=${offset + PAGE >= matched} onClick=${() => onMove(offset + PAGE)}>On</button>`}</div>`;
+    ${matched > page && html`<button class="button small" disabled=${offset === 0} onClick=${() => onMove(Math.max(0, offset - page))}>Back</button>
+    <button class="button small" disabled=${offset + page >= matched} onClick=${() => onMove(offset + page)}>On</button>`}</div>`;
 }
