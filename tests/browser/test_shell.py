@@ -71,6 +71,9 @@ def test_numbers_are_printed_as_people_read_them(golden) -> None:
         ("duration", 59.6): "60 s",
     }
     assert golden("taut/lib/format.js", [(name, [value]) for name, value in cases]) == list(cases.values())
+    moments = {0.5: "now", 59: "59 s ago", 61: "1 min ago", 7300: "2 h ago", 200_000: "2 d ago"}
+    asked = [("ago", [1_000_000 - past, 1_000_000]) for past in moments]
+    assert golden("taut/lib/format.js", asked) == list(moments.values())
 
 
 def test_marked_numbers_are_read_back_and_others_are_absent(golden) -> None:

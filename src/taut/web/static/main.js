@@ -70,7 +70,7 @@ function Bar({ path, onHelp }) {
   return html`<header class="top"><div class="top-in">
     <${Link} class="brand" href="/" aria-label="Taut: start"><${Mark} /><span>Taut</span></${Link}>
     <nav class="nav" aria-label="Pages">${shown.map(([href, label]) => html`<${Link} href=${href} aria-current=${here(href)}>${label}</${Link}>`)}</nav>
-    <button class="icon-button" onClick=${onHelp} aria-label="Keys of this page" title="Keys of this page (?)">?</button>
+    <button class="icon-button keys-button" onClick=${onHelp} aria-label="Keys of this page" title="Keys of this page (?)">?</button>
     <button class="icon-button" onClick=${() => setTheme(next)} aria-label=${words} title=${words}>${THEME_SIGN[theme]}</button>
   </div></header>`;
 }

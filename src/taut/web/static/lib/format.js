@@ -70,8 +70,12 @@ export function duration(seconds) {
   return `${Math.floor(seconds / big)} ${bigName}` + (rest ? ` ${rest} ${smallName}` : "");
 }
 
-/** A moment in seconds since 1970, as how long ago it was. */
+/** A moment in seconds since 1970, as about how long ago it was. */
 export function ago(moment, now = Date.now() / 1000) {
   const word = special(moment);
-  return word ?? (now - moment < 2 ? "now" : `${duration(Math.floor(now - moment))} ago`);
+  if (word !== null) return word;
+  const past = Math.max(0, now - moment);
+  if (past < 2) return "now";
+  const [size, name] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([unit]) => past >= unit);
+  return `${Math.floor(past / size)} ${name} ago`;
 }
