@@ -10,13 +10,14 @@ import { Segmented } from "taut/widgets/segmented.js";
 
 const MOST_WATCHED = 60; // runs, of the 64 that a page may
 
-/** [{group, runs: snapshots, color}] of the groups, as the stream tells them. */
-export function useCurves(groups) {
+/** [{group, runs: snapshots, color}] of the groups, as the stream tells them. A group that is not there is passed over. */
+export function useCurves(wanted) {
+  const groups = wanted.filter(Boolean);
   const names = groups.flatMap(({ runs }) => runs.map(({ run }) => run)).slice(0, MOST_WATCHED);
   const snapshots = new Map(useRuns(names).map((snapshot) => [snapshot.name, snapshot]));
-  return groups.map((group, place) => ({
+  return groups.map((group) => ({
     group,
-    color: `--s${(place % 8) + 1}`,
+    color: `--s${(wanted.indexOf(group) % 8) + 1}`,
     runs: group.runs.map(({ run }) => snapshots.get(run)).filter(Boolean),
   }));
 }

@@ -16,7 +16,7 @@ export function keyOf(settings, defaults, fault = null) {
   const idle = settings["kl.placement"] === "none" ? ["kl.coefficient", "kl.estimator"] : [];
   const own = Object.keys(defaults)
     .filter((key) => key !== "run.seed" && !idle.includes(key) && settings[key] !== defaults[key])
-    .map((key) => `${key}=${settings[key]}`);
+    .map((key) => `${key.split(".").pop()}=${settings[key]}`); // the last parts differ from one another
   return [...(fault ? [`fault=${fault}`] : []), ...own].join(",") || "world";
 }
 

@@ -12,7 +12,7 @@ import { start, useWorkshop } from "taut/pages/workshop/told.js";
 import { Code } from "taut/widgets/code.js";
 import { Slider } from "taut/widgets/slider.js";
 
-const KEYS = { parse: (text) => text.split("&").filter(Boolean).map(decodeURIComponent), print: (keys) => keys.map(encodeURIComponent).join("&") };
+const KEYS = { parse: (text) => text.split("|").filter(Boolean), print: (keys) => keys.join("|") };
 const MOST_SHOWN = 8;
 
 /** `taut train` with what differs from the world's own run. */
@@ -40,7 +40,7 @@ function useStart(ask, told, show) {
 
 function Charts({ told, groups, shown }) {
   const [smoothing, setSmoothing] = useUrlState("smooth", 0, { parse: (text) => (Number(text) >= 0 && Number(text) <= 0.95 ? Number(text) : undefined), print: String });
-  const curves = useCurves(shown.map((key) => groups.find((group) => group.key === key)).filter(Boolean));
+  const curves = useCurves(shown.map((key) => groups.find((group) => group.key === key)));
   if (!curves.length) return html`<p class="muted workshop-empty">The curves of a run stand here. Press Run: 40 steps take some seconds.</p>`;
   return html`<div class="workshop-charts"><${LearningChart} ...${{ curves, told, smoothing }} /><${ClipChart} ...${{ curves, told, smoothing }} /></div>
     <div class="workshop-smoothing"><${Slider} label="Smoothing" value=${smoothing} min=${0} max=${0.95} step=${0.05} onInput=${setSmoothing} /></div>`;

@@ -17,7 +17,8 @@ const TONES = { queued: "quiet", starting: "live", running: "live", failed: "bad
 
 function progress(job, runs) {
   const run = runs.find((row) => row.run === job.name);
-  return run ? `step ${run.steps} of ${job.steps}` : job.message;
+  if (run) return `step ${run.steps} of ${job.steps}`;
+  return job.status === "starting" ? job.message || "loading PyTorch" : "";
 }
 
 function Job({ job, runs, onDone }) {
