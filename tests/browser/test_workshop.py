@@ -14,7 +14,7 @@ from taut.checks.gauge import describe_clipped_share
 from taut.config import resolve, to_yaml
 from taut.store import Run, RunWriter, StepRecord
 
-TRAINING = 240_000
+TRAINING = 600_000
 """Milliseconds for what waits for torch and for the fine-tuned model, on a machine that has other things to do."""
 
 

@@ -52,14 +52,18 @@ ENDED = ("finished", "failed", "interrupted")
 def workshop(request: Request) -> Response:
     """{"defaults", "settings", "faults", "published", "limit", "jobs", "runs"}: all but curves."""
     jobs = jobs_of(request)
+    under_way = jobs.list()  # before the runs: what ends meanwhile is then known as ended
+    runs = world_runs(root_of(request), request.app.state.workshop_rows)
+    over = {run["run"] for run in runs if run["status"] in ENDED}
     return StrictJSON(
         {
             "defaults": settings_of(resolve({})[0].model_dump()),
             "faults": [{"name": name, **asdict(breakage)} for name, breakage in BREAKAGES.items()],
             "published": PUBLISHED,
             "limit": jobs.limit,
-            "jobs": jobs.list(),
-            "runs": world_runs(root_of(request), request.app.state.workshop_rows),
+            # A process takes a moment to leave after its run has ended.
+            "jobs": [job for job in under_way if job["name"] not in over],
+            "runs": runs,
         }
     )
 

@@ -3,7 +3,8 @@ import { short } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
 import { Link, runPath } from "taut/lib/router.js";
 import { useUrlState } from "taut/lib/url_state.js";
-import { useCurves, curveOf } from "taut/pages/workshop/curves.js";
+import { CHECKS } from "taut/pages/runs/definitions.js";
+import { curveOf, useCurves } from "taut/pages/workshop/curves.js";
 import { keyOf } from "taut/pages/workshop/groups.js";
 import { named } from "taut/pages/workshop/settings.js";
 import { Badge } from "taut/widgets/badge.js";
@@ -24,6 +25,13 @@ function pairOf(groups, settings, fault, defaults) {
   return { broken: find(fault.name), healthy: find(null) };
 }
 
+/** What a check is there for, as docs/checks.md has it. */
+function Story({ name }) {
+  const [says, ...rest] = CHECKS[name] ?? [];
+  if (!says) return null;
+  return html`<details class="small"><summary>What ${name} checks</summary>${[says, ...rest].map((text) => html`<p class="muted" key=${text}>${text}</p>`)}</details>`;
+}
+
 function Fired({ run, fault }) {
   if (!run) return null;
   const failed = run.fired.filter(({ level }) => level === "error");
@@ -32,6 +40,7 @@ function Fired({ run, fault }) {
   }
   const [first] = [...failed].sort((a, b) => (b.name === fault.check) - (a.name === fault.check));
   return html`<div role="status"><p><${Badge} tone="bad">${first.name}</${Badge}> fired at step ${first.step} of <${Link} href=${runPath(run.run)}>${run.run}</${Link}>: <span class="wrap">${first.message}.</span></p>
+    <${Story} name=${first.name} />
     ${failed.length > 1 && html`<p class="small muted">So did ${failed.filter((each) => each !== first).map(({ name }) => html`<${Badge} key=${name} tone="bad">${name}</${Badge}> `)}</p>`}</div>`;
 }
 

@@ -4,7 +4,7 @@ import { html } from "taut/lib/html.js";
 import { useRuns } from "taut/lib/stream.js";
 import { useUrlState } from "taut/lib/url_state.js";
 import { byEpoch, meanCurve, withinSteps } from "taut/maths/seeds.js";
-import { publishedFor } from "taut/pages/workshop/groups.js";
+import { publishedFor, seedsOnce } from "taut/pages/workshop/groups.js";
 import { Chart } from "taut/widgets/chart.js";
 import { Segmented } from "taut/widgets/segmented.js";
 
@@ -13,12 +13,12 @@ const MOST_WATCHED = 60; // runs, of the 64 that a page may
 /** [{group, runs: snapshots, color}] of the groups, as the stream tells them. A group that is not there is passed over. */
 export function useCurves(wanted) {
   const groups = wanted.filter(Boolean);
-  const names = groups.flatMap(({ runs }) => runs.map(({ run }) => run)).slice(0, MOST_WATCHED);
+  const names = groups.flatMap(({ runs }) => seedsOnce(runs).map(({ run }) => run)).slice(0, MOST_WATCHED);
   const snapshots = new Map(useRuns(names).map((snapshot) => [snapshot.name, snapshot]));
   return groups.map((group) => ({
     group,
     color: `--s${(wanted.indexOf(group) % 8) + 1}`,
-    runs: group.runs.map(({ run }) => snapshots.get(run)).filter(Boolean),
+    runs: seedsOnce(group.runs).map(({ run }) => snapshots.get(run)).filter(Boolean),
   }));
 }
 

@@ -54,10 +54,14 @@ export function groupsOf(runs, defaults) {
   return [...groups.values()].sort((a, b) => newest(b) - newest(a));
 }
 
-/** One number of a group: mean and standard deviation over its runs that have it, each seed once, the newest. */
-export function over(group, metric) {
-  const bySeed = new Map(group.runs.map((run) => [run.settings["run.seed"], run]));
-  return spread([...bySeed.values()].map((run) => number(run[metric]) ?? NaN));
+/** The newest run of each seed: the same seed again is no second sample. */
+export function seedsOnce(runs) {
+  return [...new Map(runs.map((run) => [run.settings["run.seed"], run])).values()];
+}
+
+/** One number of a group: mean and standard deviation over the seeds that have it. */
+export function over({ runs }, metric) {
+  return spread(seedsOnce(runs).map((run) => number(run[metric]) ?? NaN));
 }
 
 /** "0.731 ± 0.093", or "0.731" of one run; `print` makes a text of a number. */
