@@ -444,3 +444,15 @@ def test_nonsense_in_the_address_is_the_default(page: Page) -> None:
     expect(slider(page, "advantage A")).to_have_value("0.8")
     expect(part(page, "walk-step")).to_have_text("step 1 of 6")
     expect(part(page, "quiz")).to_contain_text("question 1 of 8")
+
+
+def test_the_back_button_brings_every_section_back(page: Page) -> None:
+    opened(page, "?walk=3&A=-1")
+    page.evaluate(
+        "history.pushState(null, '', '/clip?walk=5&A=2'); dispatchEvent(new PopStateEvent('popstate'))"
+    )
+    expect(part(page, "walk-step")).to_have_text("step 5 of 6")
+    expect(slider(page, "advantage A")).to_have_value("2")
+    page.go_back()
+    expect(part(page, "walk-step")).to_have_text("step 3 of 6")
+    expect(slider(page, "advantage A")).to_have_value("-1")

@@ -1,6 +1,6 @@
 // Every state of a page lives in the query string, so that a link reproduces what is seen.
-import { useEffect, useState } from "preact/hooks";
-import { currentQuery, replaceQuery } from "taut/lib/router.js";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { currentQuery, replaceQuery, usePath } from "taut/lib/router.js";
 
 const listeners = new Set();
 
@@ -27,12 +27,16 @@ export function setUrlState(texts) {
  */
 export function useUrlState(key, initial, codec = CODECS[typeof initial]) {
   const [, redraw] = useState(0);
+  usePath(); // and where another address arrives
+  const text = currentQuery().get(key);
+  const drawn = useRef(text);
+  drawn.current = text;
   useEffect(() => {
-    const listener = () => redraw((count) => count + 1);
+    // Only its own key draws a component anew: a slider that is dragged draws no more than it must.
+    const listener = () => currentQuery().get(key) !== drawn.current && redraw((count) => count + 1);
     listeners.add(listener);
     return () => listeners.delete(listener);
-  }, []);
-  const text = currentQuery().get(key);
+  }, [key]);
   const parsed = text === null ? undefined : codec.parse(text);
   const value = parsed === undefined ? initial : parsed;
   const set = (next) => {

@@ -112,7 +112,7 @@ export function Gallery() {
       <div class="cards">${FAMILY.map((member) => html`<${Card} key=${member.loss} member=${member} advantage=${advantage}
         ratio=${ratio} onRatio=${onRatio} />`)}
         <aside class="card notes small muted"><h3>Reading them</h3>
-          <p>Black: the objective. Green: the gradient weight. Dashed: ρA, what importance weighting alone would climb.</p>
+          <p>Above: the objective, and dashed ρA, what importance weighting alone would climb. Below: the gradient weight.</p>
           <p>CISPO climbs log π with a constant weight: look at the weight, its own value says little.</p>
           <p>GSPO’s ρ is the whole reply’s. It moves far less than a token’s, hence the narrow range.</p>
           <p>DPPO’s edge depends on where the token began: here at 0.2. Its objective drops to 0 where the token is held; its gradient does

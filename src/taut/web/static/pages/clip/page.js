@@ -1,5 +1,6 @@
 // The clip explorer: PPO's clip on one token, from a first push to the family that grew from it.
 
+import { useMemo } from 'preact/hooks';
 import { html } from 'taut/lib/html.js';
 import { Cases } from 'taut/pages/clip/cases.js';
 import { Explorer } from 'taut/pages/clip/explorer.js';
@@ -13,6 +14,9 @@ import { Term } from 'taut/widgets/term.js';
 
 export function ClipPage() {
   const token = useToken();
+  // The same markup each time: these draw themselves anew when their own state changes, not with the token.
+  const walk = useMemo(() => html`<${Walk} />`, []);
+  const rest = useMemo(() => html`<div><${Probability} /><${Gallery} /><${Quiz} /></div>`, []);
   return html`
     <div class="clip-page">
       <h1>The clip</h1>
@@ -22,10 +26,8 @@ export function ClipPage() {
         flat, and the push stops.</p>
       <${Explorer} token=${token} />
       <${Cases} token=${token} />
-      <${Walk} />
+      ${walk}
       <${Regions} token=${token} />
-      <${Probability} />
-      <${Gallery} />
-      <${Quiz} />
+      ${rest}
     </div>`;
 }
