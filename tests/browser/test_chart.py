@@ -29,7 +29,7 @@ SHOW = """async ([properties]) => {
 @pytest.fixture
 def show(page: Page) -> Callable[..., None]:
     """Draws a chart of these properties, or draws it anew, at the head of a page."""
-    page.goto("/glossary")
+    page.goto("/nothing")
     page.get_by_role("heading", level=1).wait_for()
     return lambda **properties: page.evaluate(SHOW, [{"title": "Loss", "xLabel": "step", **properties}])
 

@@ -108,15 +108,14 @@ export function Chart({ title, series, xLabel, yLabel, smoothing = 0, height = 2
   const reset = () => hear.zoom(null);
   const said = index === null || data.x[index] === undefined ? "" : `${xLabel ?? "at"} ${short(data.x[index], 6)}: ${series.map(({ label }, at) => `${label} ${format(value(data.shown[at], index))}`).join(", ")}`;
   return html`<figure class="chart figure">
-    <figcaption class="chart-head"><h3>${title}</h3><span class="chart-tools">
-      ${zoom && html`<button class="text-button" onClick=${reset}>Whole</button>`}
-      <button class="text-button" aria-pressed=${asTable} onClick=${() => showTable(!asTable)}>Table</button>
-      <${Save} ...${{ title, series, data, chart, xLabel, yLabel, levels, log }} /></span></figcaption>
+    <figcaption class="chart-head"><h3>${title}</h3>${zoom && html`<button class="text-button" onClick=${reset}>Whole</button>`}</figcaption>
     ${children}
     <${Legend} ...${{ series, data, index, format, xLabel }} />
     <div class="chart-canvas" tabindex="0" role="group" data-keys aria-label=${`${title}: ${series.length} ${series.length === 1 ? "line" : "lines"} over ${data.x.length} points. Left and right read the values.`}
       onKeyDown=${walk(chart, data, index, setIndex, reset)} onDblClick=${reset}><div ref=${box}></div>${yLabel && html`<span class="chart-y">${yLabel}</span>`}</div>
     ${data.bad.length > 0 && html`<p class="chart-bad">${tell(data.bad, xLabel).join("; ")}.</p>`}
+    <div class="chart-foot"><button class="text-button" aria-pressed=${asTable} onClick=${() => showTable(!asTable)}>Table</button>
+      <${Save} ...${{ title, series, data, chart, xLabel, yLabel, levels, log }} /></div>
     ${asTable && html`<${Numbers} ...${{ title, series, data, xLabel, format }} />`}
     <${Say} text=${said} />
   </figure>`;

@@ -89,10 +89,16 @@ function paintLevels(u, look) {
     const words = context.measureText(level.label).width;
     const paint = context.fillStyle;
     context.fillStyle = ink("--paper");
-    context.fillRect(bbox.left + bbox.width - words - 8 * ratio, y - 15 * ratio, words + 8 * ratio, 13 * ratio);
+    context.fillRect(bbox.left + bbox.width - words - 8 * ratio, y - 16 * ratio, words + 8 * ratio, 13 * ratio);
     context.fillStyle = paint;
-    context.fillText(level.label, bbox.left + bbox.width - 4 * ratio, y - 4 * ratio);
+    context.fillText(level.label, bbox.left + bbox.width - 4 * ratio, y - 5 * ratio);
   }
+}
+
+/** A number at an axis, as short as it goes: 0.25, 1,500, 1e−5. */
+function tick(value) {
+  const size = Math.abs(value);
+  return size && (size < 1e-4 || size >= 1e7) ? Number(value.toPrecision(4)).toExponential().replace("e+", "e").replaceAll("-", "−") : short(value, 4);
 }
 
 /** The powers of ten of a logarithmic axis, not more than nine of them. */
@@ -107,7 +113,7 @@ function axis(side, label, size, log) {
   const rule = () => color("--rule");
   const common = { stroke: paint, font: "12px Inter, system-ui, sans-serif", grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1, size: 4 }, gap: 5 };
   if (side === 2) return { ...common, side, size: 28, label, labelFont: "12px Inter, system-ui, sans-serif", labelSize: 16, space: 56, grid: { show: false } };
-  return { ...common, side, size, space: 34, ...(log && { splits: decades }), values: (_, values) => values.map((value) => (value === null ? "" : short(value))) };
+  return { ...common, side, size, space: 34, ...(log && { splits: decades }), values: (_, values) => values.map((value) => (value === null ? "" : tick(value))) };
 }
 
 function yRange(look) {
