@@ -42,38 +42,49 @@ function Ended({ score, again }) {
       <button type="button" class="button primary" onClick=${again}>Eight others</button></div>`;
 }
 
-/** `answers` holds a letter a question answered, y or n; a dash at its end says that the newest has been read. */
-export function Quiz() {
+/** The quiz in the address: `answers` holds a letter a question answered, y or n; a dash at its end says that the
+ * newest has been read. */
+function useQuiz() {
   const [seed, setSeed] = useUrlState('quiz', 1, within(0, 2 ** 31));
   const [answers, setAnswers] = useUrlState('answers', '', ANSWERS);
-  const box = useRef(null);
   const cases = quizCases(seed);
   const given = answers.replace('-', '');
   const explained = given.length > 0 && !answers.endsWith('-');
   const index = explained ? given.length - 1 : given.length;
-  const score = [...given].filter((letter, at) => (letter === 'y') === cases[at].zero).length;
-  const say = (letter) => { if (!explained && index < COUNT) setAnswers(given + letter); };
-  const next = () => { setAnswers(`${given}-`); box.current.focus(); };
-  const again = () => { setAnswers(''); setSeed((seed * 7 + 11) % 99991); };
+  return {
+    cases, explained, index, newest: given.at(-1),
+    score: [...given].filter((letter, at) => (letter === 'y') === cases[at].zero).length,
+    say: (letter) => { if (!explained && index < COUNT) setAnswers(given + letter); },
+    next: () => setAnswers(`${given}-`),
+    again: () => { setAnswers(''); setSeed((seed * 7 + 11) % 99991); },
+  };
+}
+
+export function Quiz() {
+  const { cases, explained, index, newest, score, say, next, again } = useQuiz();
+  const box = useRef(null);
+  const goOn = () => { next(); box.current.focus(); };
   const keys = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const letter = { y: 'y', n: 'n' }[event.key.toLowerCase()];
     if (letter) say(letter);
-    if (explained && event.key === 'Enter' && event.target === box.current) next();
+    if (explained && event.key === 'Enter' && event.target === box.current) goOn();
   };
+  const asked = index < COUNT;
   return html`
     <section class="section" aria-labelledby="quiz-title">
       <h2 id="quiz-title">Is the gradient zero here?</h2>
       <p class="muted">Eight cases. Answer by the buttons, or by <kbd>y</kbd> and <kbd>n</kbd> while the question has the focus.</p>
       <div class="quiz" data-part="quiz" tabindex="0" role="group" aria-label="Quiz" data-keys ref=${box} onKeyDown=${keys}>
-        <p class="small muted">${index < COUNT ? `question ${index + 1} of ${COUNT}` : 'done'} · <span data-part="right">${score} right</span></p>
-        ${index < COUNT && html`<${Question} one=${cases[index]} />`}
-        ${index < COUNT && !explained && html`<div class="row">
+        <p class="small muted">${asked ? `question ${index + 1} of ${COUNT}` : 'done'} · <span data-part="right">${score} right</span></p>
+        ${asked && html`<${Question} one=${cases[index]} />`}
+        ${asked && !explained && html`<div class="row">
           <button type="button" class="button" onClick=${() => say('y')}>Yes, it is zero</button>
           <button type="button" class="button" onClick=${() => say('n')}>No, it still learns</button></div>`}
-        <div aria-live="polite">${explained && html`<${Explained} one=${cases[index]} answer=${given.at(-1)} />`}
-          ${index >= COUNT && html`<${Ended} score=${score} again=${again} />`}</div>
-        ${explained && html`<button type="button" class="button primary" onClick=${next}>${index + 1 < COUNT ? 'Next question' : 'See the score'}</button>`}
+        <div aria-live="polite">${explained && html`<${Explained} one=${cases[index]} answer=${newest} />`}
+          ${!asked && html`<${Ended} score=${score} again=${again} />`}</div>
+        ${explained && html`<button type="button" class="button primary" onClick=${goOn}>
+          ${index + 1 < COUNT ? 'Next question' : 'See the score'}</button>`}
       </div>
     </section>`;
 }
