@@ -4,7 +4,7 @@
 PYTHON ?= python3
 INSTALLED := .venv/.installed
 
-.PHONY: train test lint faults reproduce plan-record picture
+.PHONY: train test lint faults reproduce plan-record picture screenshots
 
 train: $(INSTALLED) ## Train the built-in world's model with PPO, live in the terminal
 	.venv/bin/taut train
@@ -34,6 +34,14 @@ picture: $(INSTALLED) ## Draw the README's picture from three runs
 	done
 	mkdir -p docs/images
 	.venv/bin/taut compare --root runs/picture 'epochs 1' 'epochs 4' 'epochs 8' --plot docs/images/run.svg
+
+screenshots: $(INSTALLED) ## Photograph the pages for docs/web.md, over runs made for it
+	rm -rf runs/screenshots
+	for epochs in 1 4 8; do \
+		.venv/bin/taut train --quiet --run.root runs/screenshots --run.name "epochs-$$epochs" \
+			--algorithm.epochs $$epochs || exit 1; \
+	done
+	TAUT_SCREENSHOTS=runs/screenshots .venv/bin/python -m pytest tests/browser/test_screenshots.py
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
