@@ -94,6 +94,8 @@ def test_the_gallery_shows_seven_losses_under_one_cursor(page: Page) -> None:
     page.get_by_role("radio", name="A = −1").check()
     slider(page, "ρ of all seven").fill("3.5")
     label = part(page, "dual-clip").locator("svg").first
+    expect(label.locator("[data-part='flat']")).to_have_count(2)
+    expect(part(page, "ppo").locator("svg").first.locator("[data-part='flat']")).to_have_count(1)
     expect(label).to_have_attribute("aria-label", re.compile("objective: −3.00 at ρ = 3.50"))
     expect(part(page, "ppo").locator("svg").last).to_have_attribute("aria-label", re.compile("weight: −3.50"))
     part(page, "sapo").locator("svg").first.click(position={"x": 100, "y": 60})

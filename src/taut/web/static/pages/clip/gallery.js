@@ -30,15 +30,17 @@ function corners({ loss, defaults }) {
 
 const at = (member, advantage, ratio) => surrogate(member.loss, { ratio, advantage, oldProbability: OLD_PROBABILITY });
 
-/** The line of a quantity over all ratios, as points [ρ, value], and the stretch [from, to] where nothing is learned. */
+/** The line of a quantity over all ratios, as points [ρ, value], and the stretches [from, to] without gradient. */
 function shapeOf(member, advantage, quantity) {
   const ratios = [...RATIOS, ...corners(member)].filter((one) => one > 0 && one <= MOST).sort((a, b) => a - b);
   const results = ratios.map((one) => at(member, advantage, one));
-  const flat = ratios.filter((_, index) => results[index].flat);
-  return {
-    points: results.map((one, index) => [ratios[index], one[quantity]]),
-    flat: flat.length ? [flat[0], flat.at(-1)] : null,
-  };
+  const flat = [];
+  results.forEach((one, index) => {
+    if (!one.flat) return;
+    if (index && results[index - 1].flat) flat.at(-1)[1] = ratios[index];
+    else flat.push([ratios[index], ratios[index]]);
+  });
+  return { points: results.map((one, index) => [ratios[index], one[quantity]]), flat };
 }
 
 function Small({ id, member, advantage, ratio, quantity, onRatio, name }) {
@@ -58,8 +60,8 @@ function Small({ id, member, advantage, ratio, quantity, onRatio, name }) {
         <defs><${Hatch} id=${`${id}-hatch`} /></defs>
         <${Plane} id=${id} scale=${scale} xTicks=${[0, 1, 2, 3, 4]} yTicks=${[-4, -2, 0, 2, 4].filter((tick) => tick >= yRange[0] && tick <= yRange[1])} digits=${0}
           xLabel=${quantity === 'weight' ? 'ratio ρ' : ''} yLabel="">
-          ${flat && html`<${Flat} hatch=${`${id}-hatch`} x=${scale.x(flat[0])} width=${scale.x(flat[1]) - scale.x(flat[0])}
-            y=${scale.top} height=${scale.bottom - scale.top} />`}
+          ${flat.map(([from, to]) => html`<${Flat} hatch=${`${id}-hatch`} x=${scale.x(from)} width=${scale.x(to) - scale.x(from)}
+            y=${scale.top} height=${scale.bottom - scale.top} />`)}
           <line class="old" x1=${scale.x(1)} x2=${scale.x(1)} y1=${scale.top} y2=${scale.bottom} />
           ${quantity === 'objective' && html`<path class="unclipped" d=${path([[scale.x(0), scale.y(0)], [scale.x(MOST), scale.y(MOST * advantage)]])} />`}
           <path class=${quantity === 'weight' ? 'weight' : 'clipped'} d=${line} />
