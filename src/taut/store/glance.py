@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from taut.store.codec import number
-from taut.store.database import get_meta, reading
+from taut.store.database import get_meta, reading, refuse_other_version
 
 DEAD_AFTER_SECONDS = 60.0
 LAST_STEPS = 5
@@ -70,9 +70,12 @@ def glance(path: Path) -> dict[str, Any]:
     `created` and `heartbeat` are in seconds since the epoch. `reward/mean` is over the last 5 steps,
     `eval/accuracy` the last measured, `clip/binding` the mean of all steps. `parent` and `parent_step` say what
     a fork goes on from. `course` is the reward of every step, [N] float64.
+
+    Raises ValueError where it cannot be read, or another version of the store wrote it.
     """
-    with reading(path) as db:
+    with reading(path, in_passing=True) as db:
         meta = get_meta(db)
+        refuse_other_version(meta, path.parent.name)
         steps = db.execute("SELECT COUNT(*) FROM batches WHERE step > 0 AND NOT superseded").fetchone()[0]
         rewards, accuracies, shares = (
             _values(db, name) for name in ("reward/mean", "eval/accuracy", "clip/binding")

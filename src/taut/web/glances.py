@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from taut.store import Run
-from taut.store.glance import Signature, signature, status_of
+from taut.store.glance import Signature, glance, signature, status_of
 from taut.store.runs import UNREADABLE
 
 POINTS = 40
@@ -50,7 +49,7 @@ class Glances:
 
 def _read(directory: Path) -> dict[str, Any]:
     try:
-        row = Run.open(directory).glance()
+        row = glance(directory / "run.db")
     except ValueError:
         row = UNREADABLE | {"heartbeat": None, "course": np.zeros(0)}
     return {"run": directory.name, **row, "course": thinned(row["course"]).tolist()}

@@ -17,18 +17,23 @@ export function Meaning({ metrics }) {
     <dl>${known.map((name) => { const [what, unit, over, good] = definition(name); return html`<dt class="mono">${name}</dt><dd>${what} (${unit}; over ${over}).${good && html` <span class="muted">Good: ${good}.</span>`}</dd>`; })}</dl></details>`;
 }
 
-/** One chart. `runs` is [{name, color, dashed, scalars}]; of several runs each metric gets a line a run. */
+/** One chart of `runs`, snapshots of each: a line a metric of one run, or a line a run of one metric. */
 function MetricChart({ title, metrics, runs, smoothing, log, judged }) {
   const several = runs.length > 1;
-  const series = useMemo(() => runs.flatMap((run, at) => metrics.filter((metric) => run.scalars.has(metric)).map((metric, place) => ({
-    label: several ? (metrics.length > 1 ? `${run.name} · ${metric}` : run.name) : metric,
+  const series = useMemo(() => runs.flatMap((run, at) => metrics.filter((metric) => run.scalars.has(metric)).map((metric) => ({
+    label: several ? run.name : metric,
     ...run.scalars.get(metric),
     color: several ? `--s${(at % 8) + 1}` : undefined,
-    dashed: several && (place % 2 === 1 || at >= 8),
+    dashed: several && at >= 8,
     note: story(metric),
   }))), [metrics, ...runs.map(({ scalars }) => scalars)]);
   const levels = judged && metrics.includes("clip/binding") ? USEFUL : undefined;
   return html`<${Chart} title=${title} series=${series} xLabel="step" smoothing=${smoothing} log=${log} levels=${levels} sync="run" format=${formatOf(metrics)}><${Meaning} metrics=${metrics} /></${Chart}>`;
+}
+
+/** Of several runs each metric has a chart of its own: lines of two kinds in the runs' colours would be a thicket. */
+function apart({ charts, ...group }) {
+  return { ...group, charts: charts.flatMap((chart) => (chart.metrics.length > 1 ? chart.metrics.map((metric) => ({ ...chart, title: metric, metrics: [metric] })) : [chart])) };
 }
 
 /** All metrics that any of `runs` has. `judged`: whether the useful range of the clipped share applies. */
@@ -38,7 +43,7 @@ export function Charts({ runs, judged }) {
   const [turned, setTurned] = useUrlState("groups", [], LIST);
   const names = [...new Set(runs.flatMap(({ scalars }) => [...scalars.keys()]))].sort(new Intl.Collator("en", { numeric: true }).compare);
   const key = names.join("\n");
-  const groups = useMemo(() => grouped(names), [key]);
+  const groups = useMemo(() => grouped(names).map((group) => (runs.length > 1 ? apart(group) : group)), [key, runs.length > 1]);
   const hits = search ? names.filter((name) => name.toLowerCase().includes(search.toLowerCase())) : null;
   const draw = ({ title, metrics, log }) => html`<${MetricChart} key=${title} ...${{ title, metrics, log, runs, smoothing, judged }} />`;
   const turn = (group) => setTurned((keys) => (keys.includes(group) ? keys.filter((other) => other !== group) : [...keys, group]));

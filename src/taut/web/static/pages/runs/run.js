@@ -29,10 +29,17 @@ function recent(run, metric, count = LAST) {
 function Stop({ name }) {
   const [said, setSaid] = useState("");
   const stop = () => {
-    setSaid("Asked to stop; it ends after its step.");
-    post(`/api/training/${encodeURIComponent(name)}/stop`, {}).catch((error) => setSaid(error.message));
+    setSaid("Asking it to stop…");
+    post(`/api/training/${encodeURIComponent(name)}/stop`, {}).then(({ done }) => setSaid(done), (error) => setSaid(error.message));
   };
-  return html`<span class="row"><button class="button danger small" onClick=${stop} disabled=${said.startsWith("Asked")}>Stop</button><span class="small muted" role="status">${said}</span></span>`;
+  return html`<span class="row"><button class="button danger small" onClick=${stop} disabled=${said.startsWith("Asking")}>Stop</button><span class="small muted" role="status">${said}</span></span>`;
+}
+
+/** The run as files: a page that needs no server, and its tables. */
+function Save({ name }) {
+  const base = `/api/export/${encodeURIComponent(name)}`;
+  const files = [["page", "This page, as one HTML file"], ["scalars.csv", "Metrics as CSV"], ["replies.csv", "Replies as CSV"], ["tokens.csv", "Tokens as CSV"], ["scalars.parquet", "Metrics as Parquet"]];
+  return html`<details class="menu"><summary class="button small">Save</summary><ul>${files.map(([file, words]) => html`<li key=${file}><a href=${`${base}/${file}`} download>${words}</a></li>`)}</ul></details>`;
 }
 
 function Head({ name, run, about, kin }) {
@@ -46,6 +53,7 @@ function Head({ name, run, about, kin }) {
     <p class="row lead"><${Status} status=${run.status} heartbeat=${run.heartbeat} /><span>${where}</span>${run.created && html`<span class="faint">started ${ago(run.created, now)}</span>`}
     ${parent && html`<span class="faint">forked from <${Link} href=${runPath(parent)}>${parent}</${Link}>, step ${about.facts.parent_step}</span>`}</p></div>
     <div class="row">${run.status === "running" && !exported && html`<${Stop} name=${name} />`}
+      ${!exported && html`<${Save} name=${name} />`}
       ${kin.length > 1 && html`<${Link} class="button small" href=${comparePath(kin.map((row) => row.run))}>Compare with its ${kin.length === 2 ? "relative" : `${kin.length - 1} relatives`}</${Link}>`}</div></div>`;
 }
 
