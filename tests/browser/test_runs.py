@@ -17,6 +17,9 @@ from taut.store import RunWriter
 from taut.store.database import connect_for_writing, set_meta
 
 
+expect.set_options(timeout=20_000)  # a machine that is busy with other things is no fault
+
+
 def made(server: Server, name: str, steps: int = 4, **facts: object) -> Path:
     """A finished run; its name begins with what the test that made it searches for."""
     with RunWriter.create(server.root / name, CONFIG.format(seed=7), {"threads": 1, **facts}) as writer:
