@@ -88,6 +88,11 @@ def test_one_that_prepares_tells_its_last_line_and_holds_back_its_like(jobs):
     (jobs.root / "a").mkdir()
     (jobs.root / "a" / "run.db").touch()
     wait_for(lambda: status(jobs) == {"a": "running", "b": "running", "c": "running"})
+    jobs.limit = 5
+    jobs.add([job(jobs, "d", WAITS, alone=0), job(jobs, "e", WAITS, alone=0)])
+    assert status(jobs) | {"d": "starting", "e": "starting"} == status(jobs), (
+        "by now the model of seed 0 is there"
+    )
 
 
 def test_a_killed_process_is_no_longer_running_at_once(jobs):

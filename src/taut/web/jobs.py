@@ -30,7 +30,7 @@ class Job:
     facts: dict[str, Any] = field(default_factory=dict)
     """What the page wants to know of it."""
     alone: Any = None
-    """Of two jobs with the same value here, the second waits until the first has made its run."""
+    """Of jobs with the same value here, the others wait until the first has made its run: it prepares for all."""
 
 
 class Jobs:
@@ -42,6 +42,7 @@ class Jobs:
         self._queue: list[Job] = []
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._starting: dict[str, Any] = {}
+        self._prepared: set[Any] = set()
         self.lock = threading.RLock()
         """For who looks and then adds."""
         self._tending = False
@@ -108,14 +109,16 @@ class Jobs:
 
     def _start_next(self) -> None:
         alive = [path.stem for path in self._folder.glob("*.json") if is_locked(path.with_suffix(".log"))]
-        making = {
-            name: alone for name, alone in self._starting.items() if name in alive and not self._made(name)
+        made = {name for name in self._starting if self._made(name)}
+        self._prepared |= {self._starting[name] for name in made}
+        self._starting = {
+            name: alone for name, alone in self._starting.items() if name in alive and name not in made
         }
-        self._starting = making
         for job in list(self._queue):
             if len(alive) >= self.limit:
                 return
-            if job.alone is None or job.alone not in self._starting.values():
+            ready = job.alone is None or job.alone in self._prepared
+            if ready or job.alone not in self._starting.values():
                 self._queue.remove(job)
                 self._start(job)
                 alive.append(job.name)

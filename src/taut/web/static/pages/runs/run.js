@@ -15,6 +15,7 @@ import { family } from "taut/pages/runs/forks.js";
 import { comparePath } from "taut/pages/runs/list.js";
 import { Status, useNow } from "taut/pages/runs/status.js";
 import { TimeSplit } from "taut/pages/runs/time_split.js";
+import { Badge } from "taut/widgets/badge.js";
 import { Readout } from "taut/widgets/readout.js";
 
 const LAST = 5;
@@ -51,6 +52,7 @@ function Head({ name, run, about, kin }) {
   const parent = about?.facts.parent;
   return html`<div class="page-head"><div><p class="faint small"><${Link} href="/runs">Runs</${Link}></p><h1 class="wrap">${name}</h1>
     <p class="row lead"><${Status} status=${run.status} heartbeat=${run.heartbeat} /><span>${where}</span>${run.created && html`<span class="faint">started ${ago(run.created, now)}</span>`}
+    ${about?.facts.fault && html`<${Badge} tone="bad" title="A fault was put into this run on purpose, in the workshop.">fault: ${String(about.facts.fault)}</${Badge}>`}
     ${parent && html`<span class="faint">forked from <${Link} href=${runPath(parent)}>${parent}</${Link}>, step ${about.facts.parent_step}</span>`}</p></div>
     <div class="row">${run.status === "running" && !exported && html`<${Stop} name=${name} />`}
       ${!exported && html`<${Save} name=${name} />`}
