@@ -24,7 +24,9 @@ from playwright.sync_api import Page
 def test_the_python_of_a_point_prints_the_reading(page: Page, query: str) -> None:
     opened(page, query)
     shown = part(page, "reading").locator(".numbers").inner_text()
-    assert printed_by(page, "explorer") == [shown.partition(": ")[2].rstrip(".").replace("−", "-")]
+    expected = [shown.partition(": ")[2].rstrip(".").replace("−", "-")]
+    assert printed_by(page, "explorer") == expected
+    assert printed_by(page, "regions") == expected
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import { html } from 'taut/lib/html.js';
 import { MOST } from 'taut/maths/clip_walk.js';
 import { Flat, Plane, dragging, scales } from 'taut/pages/clip/plane.js';
+import { Python } from 'taut/pages/clip/python.js';
+import { pointSnippet } from 'taut/pages/clip/snippets.js';
 import { REGIONS, fixed, regionOf, signed } from 'taut/pages/clip/words.js';
 import { Handle, Hatch, useWidth } from 'taut/widgets/svg.js';
 
@@ -79,6 +81,7 @@ export function Regions({ token }) {
             <b>${one.title}</b><span>A ${one.sign > 0 ? '> 0' : '< 0'}, ρ ${one.side}</span><span>${one.text}</span></button></li>`)}
         </ul>
       </div>
+      <${Python} part="regions" source=${pointSnippet({ ...setting, ratio: Number(here.ratio.toFixed(4)) })} />
       <p class="visually-hidden" aria-live="polite" data-part="region">${region?.title ?? 'No advantage: no gradient.'}</p>
     </section>`;
 }
