@@ -59,6 +59,7 @@ def test_gae_is_dragged_by_mouse_and_by_keyboard(page: Page) -> None:
     expect(reward).to_have_attribute("aria-valuenow", "0.5")
     page.keyboard.press("ArrowDown")
     expect(reward).to_have_attribute("aria-valuenow", "0.45")
+    expect(page).to_have_url(re.compile("r=0.45"))
     page.reload()
     expect(page.get_by_role("slider", name="Reward of token 1, 17")).to_have_attribute(
         "aria-valuenow", "0.45"
@@ -77,7 +78,7 @@ def test_gae_without_a_critic_and_with_lambda_zero(page: Page) -> None:
 def test_a_cut_reply_ends_in_the_critics_value(page: Page) -> None:
     page.goto("/benches?r=0,0,0,0,0,0,0,0&lam=1&boot=0.5")
     assert shown(page, "return")[7] == 0
-    page.get_by_role("switch", name="Reply was cut").check()
+    page.get_by_text("Reply was cut").click()
     assert shown(page, "return") == [0.5] * 8
     page.get_by_role("slider", name="Value after the last token").press("ArrowUp")
     assert shown(page, "return") == [0.55] * 8
@@ -133,7 +134,7 @@ def test_a_group_of_equal_rewards_vanishes_and_is_told(page: Page) -> None:
     expect(told).to_have_count(0)
     page.get_by_role("button", name="Make equal").first.click()
     expect(told).to_have_count(1)
-    page.get_by_text("batch mean", exact=True).first.click()
+    page.locator("label", has_text="batch mean").click()
     expect(told).to_have_count(0)
     expect(page.get_by_text("All equal, and yet it pushes")).to_have_count(1)
 
@@ -148,6 +149,24 @@ def test_loss_aggregation_shows_what_its_python_prints(page: Page) -> None:
         assert ast.literal_eval(rest) == weights[3 * row : 3 * row + 3]
     page.get_by_role("slider", name="Reply 1", exact=True).press("ArrowRight")
     assert shown(page, "denominator") == [55, 3, 150]
+
+
+def test_memory_shows_what_its_python_prints(page: Page) -> None:
+    page.goto("/benches?bench=memory&size=SmolLM2-135M&reply=256&kl=0")
+    page.locator("[data-bytes]").first.wait_for(timeout=120_000)
+    page.get_by_text("Critic", exact=True).first.click()  # off, which asks the server nothing
+    expect(page).to_have_url(re.compile("critic=0"))
+    *terms, peak = (line.rsplit(": ", 1) for line in printed(page))
+    rows = page.locator("tbody tr")
+    assert [rows.nth(row).locator("td").first.inner_text() for row in range(len(terms))] == [
+        t[0] for t in terms
+    ]
+    sizes = [cell.get_attribute("data-bytes") for cell in page.locator("[data-bytes]").all()]
+    assert sizes == [term[1] for term in terms]
+    gigabytes = re.search(r"At the peak: ([0-9.]+) GB", page.get_by_role("main").inner_text())
+    assert gigabytes is not None
+    assert float(gigabytes[1]) == pytest.approx(int(peak[1]) / 1e9, abs=0.05)
+    assert not any(name.startswith(("critic", "reference")) for name, _ in terms)
 
 
 @pytest.mark.parametrize("bench", ["gae", "kl", "baselines", "loss"])

@@ -45,7 +45,7 @@ def plan(
         models, shape, setting, work = _of_dpo(config, ranks)
     else:
         check(config)
-        models, shape, setting, work = _of_run(config, ranks, samplers_apart)
+        models, shape, setting, work = of_run(config, model_config(config.model), ranks, samplers_apart)
     memory = {"learner": learner_memory(models, shape, setting)}
     if samplers_apart:
         memory["sampler"] = sampler_memory(models, shape)
@@ -58,7 +58,7 @@ def memory_finding(config: Config, longest_prompt: int, device: str) -> Finding:
     """Whether the plan, with the longest prompt there is, fits the memory that is free now."""
     data = config.data.model_copy(update={"max_prompt_tokens": longest_prompt})
     config = config.model_copy(update={"data": data})
-    models, shape, setting, _ = _of_run(config, ranks=1, samplers_apart=False)
+    models, shape, setting, _ = of_run(config, model_config(config.model), ranks=1, samplers_apart=False)
     return memory_fits(learner_memory(models, shape, setting), free_memory(device))
 
 
@@ -73,9 +73,9 @@ def free_memory(device: str) -> int | None:
     return int(available.split()[1]) * 1024
 
 
-def _of_run(config: Config, ranks: int, samplers_apart: bool) -> tuple[Models, Shape, Setting, Work]:
+def of_run(config: Config, own: Any, ranks: int, samplers_apart: bool) -> tuple[Models, Shape, Setting, Work]:
+    """What a plan is computed from, where `own` is transformers' config of the policy."""
     algorithm, critic = config.algorithm, config.algorithm.advantage == "gae"
-    own = model_config(config.model)
     models = Models(
         policy=footprint(config, own, adapted=True),
         critic=footprint(config, _critic_config(config, own), adapted=False)

@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 from taut.web import (
     counterfactual,
     export,
+    plan,
     replies,
     runs,
     stream,
@@ -39,6 +40,7 @@ API: list[BaseRoute] = [
     *export.ROUTES,
     *training.ROUTES,
     *workshop.ROUTES,
+    *plan.ROUTES,
 ]
 """Plain functions, not coroutines: Starlette runs them in threads, so that reading a run never holds the others up."""
 

@@ -1,7 +1,8 @@
-"""The process that may import torch: recomputes stored batches and replays steps. `python -m taut.web.child FD PIPE`.
+"""The process that may import torch: `python -m taut.web.child FD PIPE`.
 
-It answers what `web/counterfactual.py` asks, one question after the other, and keeps the newest batches at hand, so
-that a slider that is dragged waits for arithmetic alone.
+It recomputes stored batches, takes steps once more, and plans memory: one question after the other, as
+`web/counterfactual.py` asks. It keeps the newest batches at hand, so that a slider that is dragged waits for
+arithmetic alone.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def answer(kind: str, content: dict[str, Any]) -> dict[str, Any]:
         "describe": describe,
         "recompute": recompute,
         "replay": replay,
+        "plan": plan,
     }
     try:
         return answers[kind](**content)
@@ -110,6 +112,13 @@ def replay(directory: str, step: int) -> dict[str, Any]:
     from taut.launch.replay import replay_object
 
     return replay_object(take_again(directory, step))
+
+
+def plan(**settings: Any) -> dict[str, Any]:
+    """The memory of a run of a well-known shape."""
+    from taut.launch.textbook import whole_plan
+
+    return whole_plan(**settings)
 
 
 def summary(found: Recomputed) -> dict[str, Any]:
