@@ -40,6 +40,12 @@ RANK = 16
 PROMPT = 512
 
 
+def shape_of(size: str, positions: int) -> Any:
+    """transformers' config of a size."""
+    family, shape = SHAPES[size]
+    return AutoConfig.for_model(family, **shape, max_position_embeddings=positions)
+
+
 def textbook_memory(
     size: str,
     *,
@@ -61,8 +67,7 @@ def textbook_memory(
         raise ValueError(f"there is no size {size!r}: take one of {', '.join(SHAPES)}")
     if not 1 <= reply <= 16384:
         raise ValueError(f"a reply has 1 to 16384 tokens here, not {reply}")
-    family, shape = SHAPES[size]
-    own = AutoConfig.for_model(family, **shape, max_position_embeddings=PROMPT + reply)
+    own = shape_of(size, PROMPT + reply)
     settings = {
         "model": {
             "path": size,
