@@ -68,6 +68,9 @@ def _runs(server: Server) -> None:
                 writer.append(step)
 
     write("by hand", batch())
+    broken = batch()
+    broken.optimizer_steps[2].logprobs[0][:] = np.float32([np.nan, np.nan, np.inf, 0])
+    write("broken", broken)
     rows = [reply(n, text=f"<b>text {n}</b> {HOSTILE}" if n == 3 else f"text {n}") for n in range(60)]
     rows[7].reward, rows[7].failures = float("nan"), {"exact": "TimeoutError: slow"}
     steps = [
@@ -227,6 +230,15 @@ def test_keys_walk_through_tokens_steps_and_held_tokens(scope: Page) -> None:
     scope.keyboard.press(".")
     expect(scope.get_by_role("heading", level=1)).to_have_text("Reply 1")
     expect(scope).to_have_url(re.compile("at=2"))
+
+
+def test_a_number_that_is_none_is_marked(page: Page) -> None:
+    page.goto("/runs/broken/steps/1/replies/0?at=2&token=0")
+    page.wait_for_selector(".t")
+    assert [beneath for _, beneath, _ in shown(page)] == ["NaN", "·", "∞△", "2.00▲"]
+    assert page.locator(".tokens .t.nan").all_inner_texts() == ["1"]
+    rows = page.get_by_test_id("detail").locator("dd").all_inner_texts()
+    assert rows[:3] == ["NaN", "inside the range", "NaN"]
 
 
 def test_playing_runs_through_the_batch(scope: Page) -> None:

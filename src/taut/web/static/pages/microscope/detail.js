@@ -17,18 +17,19 @@ export function detailRows(batch, moment, token) {
   const found = numbersOf(batch, moment, token);
   const { surrogate } = moment.constants;
   const row = (label, name, show) => (found[name] === undefined ? [] : [[label, show(found[name])]]);
-  const logprob = (value) => (Number.isNaN(value) ? "–" : `${fixed(value, 4)} (p ${short(Math.exp(value))})`);
-  const number = (value) => (Number.isNaN(value) ? "–" : signed(value, 4));
+  const missing = batch.columns.mask[token] && moment.seenAt[replyOf(batch, token)] >= 0 ? "NaN" : "–";
+  const logprob = (value) => (Number.isNaN(value) ? missing : `${fixed(value, 4)} (p ${short(Math.exp(value))})`);
+  const number = (value) => (Number.isNaN(value) ? missing : signed(value, 4));
   const state = MARKS[found.clip] ? `${MARKS[found.clip].sign} ${stateWords(found.clip, surrogate)}` : stateWords(found.clip, surrogate);
   const clip = found.clip === undefined || Number.isNaN(found.ratio) ? [] : [["clip", state]];
   return [
     ["The policy", [
-      ...row("ratio ρ", "ratio", (value) => (Number.isNaN(value) ? "–" : fixed(value, 4))),
+      ...row("ratio ρ", "ratio", (value) => (Number.isNaN(value) ? missing : fixed(value, 4))),
       ...clip,
       ...row("log π as seen", "seen_logprob", logprob),
       ...row("log π before the batch", "old_logprobs", logprob),
       ...row("log π of the sampler", "behavior_logprobs", logprob),
-      ...row("sampler–learner gap", "gap", (value) => (Number.isNaN(value) ? "–" : short(value, 2))),
+      ...row("sampler–learner gap", "gap", (value) => (Number.isNaN(value) ? missing : short(value, 2))),
       ...row("entropy", "entropy", number),
     ]],
     ["The credit", [

@@ -34,6 +34,7 @@ function build(box, batch, reply) {
     span.token = token;
     span.fixed = ["t", kind, special.has(id) && "special", kind === "told" && before !== "told" && "first"].filter(Boolean).join(" ");
     span.className = span.fixed;
+    span.trained = kind === "";
     span.textContent = drawn(text);
     block.element.append(span);
     block.spans.push(span);
@@ -50,14 +51,15 @@ function paint(block) {
   for (const span of block.spans) {
     const { token } = span;
     const bin = scale.bin(values[token]);
-    const key = `${bin},${states[token]}`;
-    if (!names.has(key)) names.set(key, ` ${binClass(bin, spec)} ${MARKS[states[token]]?.name ?? ""}`);
+    const broken = span.trained && block.seen && Number.isNaN(values[token]); // a number that is none, where there is one
+    const key = `${bin},${states[token]},${broken}`;
+    if (!names.has(key)) names.set(key, ` ${binClass(bin, spec)} ${MARKS[states[token]]?.name ?? ""} ${broken ? "nan" : ""}`);
     const name = span.fixed + names.get(key);
     if (span.painted !== name) {
       span.className = name;
       span.painted = name;
     }
-    if (numbers) span.dataset.n = beneath(values[token], states[token], spec) || "·";
+    if (numbers) span.dataset.n = beneath(values[token], states[token], spec) || (broken ? "NaN" : "·");
   }
   block.painted = block.look;
 }
@@ -74,7 +76,7 @@ function watch(blocks) {
   return () => watcher.disconnect();
 }
 
-function ReplyTokens({ batch, reply, look, chosen, spansOf }) {
+function ReplyTokens({ batch, reply, look, seen, chosen, spansOf }) {
   const box = useRef();
   const blocks = useRef([]);
   useLayoutEffect(() => {
@@ -84,10 +86,10 @@ function ReplyTokens({ batch, reply, look, chosen, spansOf }) {
   }, [batch, reply]);
   useLayoutEffect(() => {
     for (const block of blocks.current) {
-      block.look = look;
+      Object.assign(block, { look, seen });
       if (block.near) paint(block);
     }
-  }, [batch, reply, look]);
+  }, [batch, reply, look, seen]);
   useLayoutEffect(() => {
     const span = chosen === null ? undefined : spansOf.get(reply.reply)[chosen - reply.start];
     if (!span) return undefined;
@@ -143,7 +145,7 @@ export function TokenField({ batch, moment, values, spec, numbers, chosen, onHov
   return html`<div class=${`field-of-tokens scale-${spec.scale} ${numbers ? "numbers" : ""} ${short ? "short" : ""}`} tabindex="0" role="group" data-keys aria-label=${label}
     onMouseOver=${(event) => onHover(token(event))} onMouseLeave=${() => onHover(null)} onClick=${(event) => token(event) !== null && onChoose(token(event))} onKeyDown=${key}>
     ${batch.replies.map((reply, number) => html`${above(reply, number)}<section key=${reply.reply} class="reply-block" data-stale=${moment.seenAt[number] < moment.at || undefined}>
-      ${head(reply, number)}<${ReplyTokens} batch=${batch} reply=${reply} look=${look} chosen=${chosen} spansOf=${spansOf} /></section>`)}
+      ${head(reply, number)}<${ReplyTokens} batch=${batch} reply=${reply} look=${look} seen=${moment.seenAt[number] >= 0} chosen=${chosen} spansOf=${spansOf} /></section>`)}
   </div>`;
 }
 

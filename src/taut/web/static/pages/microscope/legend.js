@@ -9,7 +9,7 @@ const CAPPED = [["hh", "▲", "weight capped above"], ["hl", "▼", "weight capp
 function swatches(spec, scale, constants) {
   const bins = spec.scale === "sequential" ? [0, 1, 2, 3, 4, 5, 6, 7, 8] : [-4, -3, -2, -1, 0, 1, 2, 3, 4];
   const show = (value) => (spec.scale === "diverging" ? signed(value, spec.digits) : fixed(value, 2));
-  const past = (edge) => (spec.scale === "ratio" && edge != null ? "clip " : "");
+  const past = (edge) => (spec.scale === "ratio" && edge != null && constants.surrogate !== "dppo" ? "clip " : "");
   return html`<span class="legend-scale"><span>${past(constants.clip_low)}${show(scale.low)}</span>
     ${bins.map((bin) => html`<i key=${bin} class=${`t ${binClass(bin, spec)}`}></i>`)}
     <span>${past(constants.clip_high)}${show(scale.high)}</span></span>`;

@@ -32,8 +32,10 @@ const STEPS = 4; // strengths of a colour on either side of the middle
  */
 export function scaleOf(values, { scale }, constants) {
   if (scale === "ratio") {
-    const high = Math.log1p(constants.clip_high ?? 0.2);
-    const low = constants.clip_low < 1 ? -Math.log1p(-constants.clip_low) : Math.log1p(0.2);
+    const { surrogate, clip_low: below, clip_high: above } = constants;
+    const bounded = surrogate !== "dppo"; // whose clip is of probabilities
+    const high = Math.log1p(bounded ? above ?? 0.2 : 0.2) || Number.MIN_VALUE;
+    const low = -Math.log1p(-(bounded && below != null && below < 1 ? below : 0.2)) || Number.MIN_VALUE;
     const bin = (ratio) => diverging(Math.log(ratio) / (ratio > 1 ? high : low));
     return { low: Math.exp(-low), high: Math.exp(high), middle: 1, bin };
   }

@@ -5,6 +5,7 @@ import { html } from "taut/lib/html.js";
 import { useKeys } from "taut/lib/keyboard.js";
 import { number } from "taut/lib/number.js";
 import { Link, navigate, runPath } from "taut/lib/router.js";
+import { useRun } from "taut/lib/stream.js";
 import { setUrlState, useUrlState } from "taut/lib/url_state.js";
 import { useData } from "taut/lib/use_data.js";
 import { Badge } from "taut/widgets/badge.js";
@@ -16,7 +17,8 @@ const FILTERS = [["", "all"], ["failed", "failed"], ["cut", "cut"], ["held", "he
 
 export function StepPage({ name, step }) {
   const [view, setView] = useUrlState("view", "table");
-  const states = useData(`/api${runPath(name, "steps")}`);
+  const { step: newest } = useRun(name);
+  const states = useData(`/api${runPath(name, "steps")}`, [newest]); // a run that goes on adds steps, and drops some
   return html`<div class="page-head"><div>
       <p class="small"><${Link} href=${runPath(name)}>${name}</${Link}> › steps</p><h1>Step ${step}</h1></div>
     <${Segmented} label="Show replies as" hideLabel value=${view} onChange=${setView} options=${[{ value: "table", label: "Table" }, { value: "groups", label: "Groups" }]} /></div>
