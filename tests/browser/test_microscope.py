@@ -238,7 +238,10 @@ def test_a_number_that_is_none_is_marked(page: Page) -> None:
     assert [beneath for _, beneath, _ in shown(page)] == ["NaN", "·", "∞△", "2.00▲"]
     assert page.locator(".tokens .t.nan").all_inner_texts() == ["1"]
     rows = page.get_by_test_id("detail").locator("dd").all_inner_texts()
-    assert rows[:3] == ["NaN", "inside the range", "NaN"]
+    assert rows[:2] == ["NaN", "NaN"]
+    track = page.get_by_role("group", name="Ratio of the token at each sighting")
+    expect(track).to_have_attribute("aria-label", re.compile("step 0: 1.000; step 2: NaN"))
+    assert track.locator(".track-none").all_text_contents() == ["NaN"]
 
 
 def test_playing_runs_through_the_batch(scope: Page) -> None:

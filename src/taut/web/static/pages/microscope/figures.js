@@ -15,7 +15,7 @@ function edges({ surrogate, clip_low: low, clip_high: high }) {
 export function Track({ batch, moment, token, overlay }) {
   if (token === null) return null;
   const track = trackOf(batch, token, overlay);
-  if (!track.length || Number.isNaN(track[0].ratio)) return null;
+  if (!track.length || !batch.columns.mask[token] || !batch.columns.old_logprobs) return null;
   const [low, high] = edges(moment.constants);
   const shown = [...track.map(({ ratio }) => ratio), 1, Number.isFinite(low) ? low : 1, Number.isFinite(high) ? high : 1].filter(Number.isFinite);
   const margin = 0.12 * (Math.max(...shown) - Math.min(...shown)) || 0.1;
@@ -31,7 +31,9 @@ export function Track({ batch, moment, token, overlay }) {
       <${AxisY} scale=${y} x=${46} count=${4} grid=${width - 8} format=${(value) => fixed(value, 2)} /><${AxisX} scale=${x} y=${150} label="optimiser step" count=${Math.min(count, 8)} format=${(value) => (Number.isInteger(value) ? String(value) : "")} />
       <line class="track-now" x1=${x(moment.at)} x2=${x(moment.at)} y1="8" y2="150" />
       <path class="track-held" d=${line(steps)} />
-      ${track.map(({ optimizerStep, ratio, state }) => html`<circle key=${optimizerStep} cx=${x(optimizerStep)} cy=${y(ratio)} r="4.5" class=${isHeld(state) ? "track-dot held" : "track-dot"} />`)}`;
+      ${track.map(({ optimizerStep, ratio, state }) => (Number.isFinite(ratio)
+    ? html`<circle key=${optimizerStep} cx=${x(optimizerStep)} cy=${y(ratio)} r="4.5" class=${isHeld(state) ? "track-dot held" : "track-dot"} />`
+    : html`<text key=${optimizerStep} class="track-none" x=${x(optimizerStep)} y="20" text-anchor="middle">${fixed(ratio)}</text>`))}`;
   };
   const words = track.map(({ optimizerStep, ratio, state }) => `step ${optimizerStep}: ${fixed(ratio, 3)}${isHeld(state) ? " held" : ""}`).join("; ");
   return html`<section class="figure"><h3>Its ratio through the batch</h3>
