@@ -47,8 +47,11 @@ def checks() -> dict[str, list[str]]:
 
 
 def module() -> str:
-    def written(value: object) -> str:
-        return json.dumps(value, ensure_ascii=False, indent=1)
+    def written(entries: dict[str, list[str]]) -> str:
+        lines = [
+            f"{json.dumps(name)}: {json.dumps(said, ensure_ascii=False)}," for name, said in entries.items()
+        ]
+        return "\n".join(["{", *lines, "}"])
 
     return (
         f"{HEAD}export const METRICS = {written(metrics())};\n\n"
