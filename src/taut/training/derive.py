@@ -82,6 +82,8 @@ def recompute(batch: StoredBatch, config: Config, changes: Mapping[str, Any] | N
     if "kl.coefficient" in changed and after.kl.placement == "reward":
         shaped = RewardShaper(after)(whole)
         whole = replace(shaped, token_rewards=token_rewards(shaped, after, after.kl.coefficient))
+    if after.algorithm.advantage == "gae":
+        _tensor(batch, "values")  # says that they are missing
     whole = with_advantages(whole, after)
     steps = [_optimizer_step(whole, batch, update, after) for update in batch.updates]
     assert whole.old_logprobs is not None

@@ -18,7 +18,8 @@ from taut.web.strict_json import StrictJSON, error_answer
 SECONDS_TO_ANSWER = 120.0
 """Importing torch and reading a batch of gigabytes included."""
 SECONDS_TO_REPLAY = 3600.0
-OVERTAKEN, BROKEN = 409, 503
+OVERTAKEN, BROKEN = 204, 503
+"""The first is no error, which a browser would write into its console: a newer question came, and nothing is told."""
 
 
 class OvertakenError(Exception):
@@ -93,7 +94,7 @@ def _ask(
     try:
         return child.ask(kind, question, seconds, panel)
     except OvertakenError:
-        return error_answer(OVERTAKEN, "a newer question of this panel came first")
+        return Response(status_code=OVERTAKEN)
     except LostError as error:
         return error_answer(BROKEN, f"the process that computes this {error}; ask again, and it starts anew")
     except FailedError as error:

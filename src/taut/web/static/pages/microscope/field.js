@@ -3,7 +3,9 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { html } from "taut/lib/html.js";
 import { beneath, binClass, drawn, MARKS, scaleOf } from "taut/pages/microscope/paint.js";
+import { FREED, NEWLY_HELD } from "taut/pages/microscope/state.js";
 
+const MOVED = { [NEWLY_HELD]: "newly-held", [FREED]: "freed" };
 const BLOCK = 600; // tokens in a block without a line break
 
 /** What kind of token: trained on, told by an environment, or of a reply that takes no part. */
@@ -46,14 +48,14 @@ function build(box, batch, reply) {
 }
 
 function paint(block) {
-  const { values, states, spec, scale, numbers } = block.look;
+  const { values, states, moved, spec, scale, numbers } = block.look;
   const names = new Map();
   for (const span of block.spans) {
     const { token } = span;
     const bin = scale.bin(values[token]);
     const broken = span.trained && block.seen && Number.isNaN(values[token]); // a number that is none, where there is one
-    const key = `${bin},${states[token]},${broken}`;
-    if (!names.has(key)) names.set(key, ` ${binClass(bin, spec)} ${MARKS[states[token]]?.name ?? ""} ${broken ? "nan" : ""}`);
+    const key = `${bin},${states[token]},${broken},${moved?.[token]}`;
+    if (!names.has(key)) names.set(key, ` ${binClass(bin, spec)} ${MARKS[states[token]]?.name ?? ""} ${broken ? "nan" : ""} ${MOVED[moved?.[token]] ?? ""}`);
     const name = span.fixed + names.get(key);
     if (span.painted !== name) {
       span.className = name;
@@ -155,7 +157,7 @@ function useLook({ batch, moment, values, spec, numbers }) {
   const now = [batch, moment, values, spec, numbers];
   if (!last.current || now.some((value, place) => value !== last.current.of[place])) {
     const scale = scaleOf(values, spec, moment.constants);
-    last.current = { of: now, values, states: moment.states, spec, scale, numbers };
+    last.current = { of: now, values, states: moment.states, moved: moment.moved, spec, scale, numbers };
   }
   return last.current;
 }

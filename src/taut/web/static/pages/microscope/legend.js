@@ -24,6 +24,7 @@ export function Legend({ batch, moment, values, spec }) {
     ${spec.scale !== "clip" && swatches(spec, scaleOf(values, spec, constants), constants)}
     ${signs.filter(([name]) => spec.scale === "clip" || there.has(name)).map(([name, sign, words]) => html`<span key=${name}><i class=${`t ${name}`}>${sign}</i> ${words}</span>`)}
     ${there.has("du") && html`<span><i class="t du">◆</i> held by the dual clip</span>`}
+    ${moment.moved && html`<span><i class="t newly-held">abc</i> newly held</span><span><i class="t freed">abc</i> freed</span>`}
     ${told && html`<span><i class="t told">abc</i> not trained on</span>`}
   </div>`;
 }

@@ -15,6 +15,7 @@ import { Legend } from "taut/pages/microscope/legend.js";
 import { drawn, heldWords, stateWords } from "taut/pages/microscope/paint.js";
 import { Scrubber, stepWords } from "taut/pages/microscope/scrubber.js";
 import { availableQuantities, momentOf, replyOf, valuesOf } from "taut/pages/microscope/state.js";
+import { WhatIf } from "taut/pages/microscope/what_if.js";
 import { Say } from "taut/widgets/readout.js";
 import { Segmented } from "taut/widgets/segmented.js";
 import { Select } from "taut/widgets/select.js";
@@ -81,6 +82,7 @@ export function Microscope({ name, batch, scope }) {
   if (!spec) return html`<p class="panel">This step was stored without logprobs, so there is nothing to colour its tokens by.</p>`;
   return html`
     ${scope === "reply" ? html`<${Facts} batch=${batch} name=${name} />` : html`<${LeftOut} batch=${batch} />`}
+    <${WhatIf} name=${name} batch=${batch} onOverlay=${setOverlay} />
     <div class="microscope">
       <div class="microscope-bar panel">
         <div class="row"><${Select} label="Colour by" value=${spec.name} onChange=${setColor} options=${quantities.map(({ name: value, label }) => ({ value, label }))} />

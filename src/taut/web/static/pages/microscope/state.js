@@ -1,13 +1,17 @@
 // The tokens of a batch at one moment of its updates, derived from what is stored, in one place: what the microscope
 // draws, and what a what-if panel overlays. No DOM, no fetching.
 import {
-  clipStates, gaps, klEstimates, ratios, standing, tdErrors,
+  clipStates, gaps, isHeld, klEstimates, ratios, standing, tdErrors,
 } from "taut/maths/microscope.js";
+
+export const NEWLY_HELD = 1;
+export const FREED = 2;
 
 // The batch (as of maths/token_batch.js) at optimiser step `at`, over the tokens of all replies:
 //   logprobs, ratio   Float32Array, as last seen; NaN before the first sighting, and ratio where not trained on
 //   states            Uint8Array, the clip states of maths/microscope.js
 //   seenAt            by reply, the optimiser step that the above are of; -1 before the first
+//   moved             with an overlay's `states`, Uint8Array: NEWLY_HELD or FREED against what was recorded, else 0
 // `overlay` replaces what was stored, each part where it is given: `constants`; `advantages` over all tokens; and
 // `states(at)`, the clip states over all tokens at an optimiser step, which are else derived here.
 export function momentOf(batch, at, overlay = {}) {
@@ -29,7 +33,12 @@ export function momentOf(batch, at, overlay = {}) {
     if (place >= 0) fillIn(moment, batch, reply, place);
   }
   if (overlay.states) moment.states = overlay.states(at);
+  if (overlay.states) moment.moved = movedBetween(momentOf(batch, at).states, moment.states);
   return moment;
+}
+
+function movedBetween(before, after) {
+  return after.map((state, t) => (isHeld(state) === isHeld(before[t]) ? 0 : isHeld(state) ? NEWLY_HELD : FREED));
 }
 
 function fillIn(moment, batch, reply, place) {
