@@ -50,6 +50,16 @@ def test_a_run_becomes_a_command(client, started, root):
     assert job.alone == 3
 
 
+@pytest.mark.parametrize("advantage", ["batch-mean", "group-standardized", "leave-one-out", "gae"])
+@pytest.mark.parametrize(
+    "kl", [{}, {"kl.placement": "reward"}, {"kl.placement": "loss", "kl.estimator": "k3"}]
+)
+def test_every_choice_of_the_page_can_be_run(client, started, advantage, kl):
+    answer = post(client, {"settings": {"algorithm.advantage": advantage, "algorithm.minibatches": 8, **kl}})
+    assert answer.status_code == 200
+    assert len(started) == 1
+
+
 def test_a_broken_run_says_so_in_name_command_and_facts(client, started):
     post(client, {"settings": {"run.steps": 2}, "fault": "dropout on"})
     [job] = started

@@ -89,7 +89,10 @@ class Jobs:
                 self._forget(path)
                 return "it has ended"
             # What a run hears as it hears Ctrl-C; an interrupt may be ignored by what a shell put into the background.
-            os.kill(read_json(path)["pid"], signal.SIGTERM)
+            try:
+                os.kill(read_json(path)["pid"], signal.SIGTERM)
+            except ProcessLookupError:  # what it started still holds the lock
+                return "it has ended"
             return "asked to end after its step; asked again, it ends at once"
 
     @property

@@ -6,7 +6,7 @@ import { Broken } from "taut/pages/workshop/broken.js";
 import { ClipChart, LearningChart, useCurves } from "taut/pages/workshop/curves.js";
 import { groupsOf, keyOf } from "taut/pages/workshop/groups.js";
 import { HeatMap } from "taut/pages/workshop/heat.js";
-import { Jobs, RunsTable } from "taut/pages/workshop/runs.js";
+import { Jobs, Published, RunsTable } from "taut/pages/workshop/runs.js";
 import { Settings, named, seedsOf, settingsOf, useChoices } from "taut/pages/workshop/settings.js";
 import { start, useWorkshop } from "taut/pages/workshop/told.js";
 import { Code } from "taut/widgets/code.js";
@@ -62,7 +62,7 @@ function Workshop({ told, ask }) {
       <${Code} title="The same in a terminal" source=${command(settings, choices.values.seed)} /></div>
       <div class="stack workshop-results"><${Jobs} told=${told} onDone=${ask} /><${Charts} ...${{ told, groups, shown }} />
       <${RunsTable} told=${told} groups=${groups} shown=${shown} onShow=${toggle} />
-      <p class="slider-note">Published figures are those of the article “PPO in Detail”, for 40 steps of this experiment; yours come from another model and other seeds. Seeds differ a great deal: judge by several. Means ± standard deviation over the seeds.</p></div>
+      <${Published} told=${told} open=${!groups.length || undefined} /></div>
     </div>
     <${HeatMap} ...${{ told, groups, settings, seeds, run: starting.run, busy: starting.busy }} />
     <${Broken} ...${{ told, groups, settings, seeds, run: starting.run, busy: starting.busy }} />`;

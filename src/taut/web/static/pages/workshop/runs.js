@@ -69,7 +69,7 @@ function figure(row, metric, published, print) {
 function columns(told, shown, onShow) {
   const published = (row) => (row.fault ? undefined : publishedFor(row.settings, told.defaults, told.published));
   return [
-    { key: "shown", label: "", show: (row) => html`<${Shown} ...${{ row, shown, onShow }} />` },
+    { key: "shown", label: html`<span class="visually-hidden">Shown in the charts</span>`, show: (row) => html`<${Shown} ...${{ row, shown, onShow }} />` },
     { key: "label", label: "Setting", show: name },
     { key: "status", label: "Status", show: (row) => html`<${Status} status=${standing(row)} />` },
     { key: "share", label: html`<${Term} name="clipped share">Clipped</${Term}>`, number: true, show: (row) => figure(row, "clip/binding", published(row)?.share, percent) },
@@ -86,6 +86,19 @@ function Gauge({ row }) {
   const words = row.fault ? "" : run.gauge || (row.settings["algorithm.epochs"] * row.settings["algorithm.minibatches"] === 1 ? "one optimiser step a batch: the ratio is 1, and nothing can be clipped" : "");
   const failed = run.fired.filter(({ level }) => level === "error");
   return html`<span class="small">${words}</span>${failed.map(({ name: check, message }) => html` <${Badge} key=${check} tone="bad" title=${message}>${check}</${Badge}>`)}`;
+}
+
+/** The article's figures; a dash where it tells none. */
+export function Published({ told, open }) {
+  const columns = [
+    { key: "setting", label: "Setting", show: ({ epochs, clip }) => `${epochs} ${epochs === 1 ? "epoch" : "epochs"}, ε ${clip}` },
+    { key: "share", label: "Clipped", number: true, show: ({ share }) => percent(share) },
+    { key: "reward", label: "Reward", number: true, show: ({ reward }) => fixed(reward) },
+    { key: "accuracy", label: "Held-out accuracy", number: true, show: ({ accuracy }) => percent(accuracy, 0) },
+  ];
+  const rows = told.published.map((row, id) => ({ ...row, id }));
+  return html`<details open=${open} class="workshop-article"><summary class="small">Published figures</summary><${Table} label="Published figures" columns=${columns} rows=${rows} />
+    <p class="slider-note">Those of the article “PPO in Detail”, for 40 steps of this experiment; yours come from another model and other seeds. Seeds differ a great deal: judge by several. Where several ran, a number is mean ± standard deviation over the seeds.</p></details>`;
 }
 
 export function RunsTable({ told, groups, shown, onShow }) {

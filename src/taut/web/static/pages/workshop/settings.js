@@ -110,7 +110,9 @@ function More({ values, set }) {
 /** The form. `onRun()` starts what is chosen. */
 export function Settings({ choices: { values, set }, onRun, busy, error }) {
   const submit = (event) => { event.preventDefault(); onRun(); };
-  return html`<form class="panel stack workshop-settings" onSubmit=${submit} aria-label="Settings of a run">
+  // Enter in a number's field takes the number; only the button starts a run.
+  const key = (event) => event.key === "Enter" && event.target.tagName === "INPUT" && event.preventDefault();
+  return html`<form class="panel stack workshop-settings" onSubmit=${submit} onKeyDown=${key} aria-label="Settings of a run">
     <${Published} ...${{ values, set }} />
     <${Slider} label="Epochs per batch" value=${values.epochs} min=${1} max=${16} step=${1} onInput=${(value) => set.epochs(Math.round(value))} describe="how often each batch of 64 replies is used" />
     <${Clip} ...${{ values, set }} />
