@@ -16,7 +16,6 @@ from playwright.sync_api import Page, expect
 from taut.store import RunWriter
 from taut.store.database import connect_for_writing, set_meta
 
-
 expect.set_options(timeout=20_000)  # a machine that is busy with other things is no fault
 
 
