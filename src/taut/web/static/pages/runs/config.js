@@ -18,12 +18,12 @@ const COLUMNS = [
 /** `config` and `defaults` as of GET /api/runs/NAME. */
 export function Config({ config, defaults }) {
   const [search, setSearch] = useUrlState("setting", "");
-  const [only, setOnly] = useUrlState("differing", false);
+  const [only, setOnly] = useUrlState("differing", true);
   const rows = Object.entries(config).map(([id, value]) => ({ id, value, usual: defaults[id], differs: Object.hasOwn(defaults, id) }));
   const wanted = search.toLowerCase();
-  const found = rows.filter(({ id, value, differs }) => (!only || differs) && `${id} ${written(value)}`.toLowerCase().includes(wanted));
+  const found = rows.filter(({ id, value, differs }) => (wanted || !only || differs) && `${id} ${written(value)}`.toLowerCase().includes(wanted));
   const count = rows.filter(({ differs }) => differs).length;
   return html`<div class="row"><input class="field" type="search" aria-label="Search settings" placeholder="Search settings" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} />
-    <${Toggle} label=${`Only the ${count} that aren't the default`} value=${only} onChange=${setOnly} /></div>
+    ${wanted ? html`<span class="faint small" role="status">${found.length} of ${rows.length}</span>` : html`<${Toggle} label=${`Only the ${count} of ${rows.length} that aren't the default`} value=${only} onChange=${setOnly} />`}</div>
     <${Table} label="Settings" columns=${COLUMNS} rows=${found} empty="No setting is like that." />`;
 }

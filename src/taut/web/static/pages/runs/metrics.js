@@ -12,12 +12,14 @@ const GROUPS = [
   ["clip", "The clip", true, [
     ["Clipped share", ["clip/binding", "clip/outside"]],
     ["Clipped share by epoch", /^clip\/epoch_\d+$/],
-    ["Clipped share by side", ["clip/high", "clip/low", "clip/dual"]],
-    ["Outside by epoch", /^clip\/outside_epoch_\d+$/],
     ["Ratio ρ", ["ratio/p01", "ratio/p50", "ratio/p99", "ratio/mean"]],
-    ["Ratio ρ, extremes", ["ratio/min", "ratio/max"], { log: true }],
+  ]],
+  ["sides", "The clip by side and sign", false, [
+    ["Clipped share by side", ["clip/high", "clip/low", "clip/dual"]],
     ["Clipped by sign of A", ["clip/binding_positive", "clip/binding_negative"]],
     ["Outside by side and sign", /^clip\/outside_(high|low|positive|negative)$/],
+    ["Outside by epoch", /^clip\/outside_epoch_\d+$/],
+    ["Ratio ρ, extremes", ["ratio/min", "ratio/max"], { log: true }],
   ]],
   ["distance", "How far the policy moves", true, [
     ["KL from the batch's policy", ["kl/old_k1", "kl/old_k3"]],
@@ -39,6 +41,7 @@ const GROUPS = [
     ["Spread of the reward", ["reward/std"]],
     ["Left out, resampled", ["reply/excluded", "reply/resampled"]],
     ["Turns", ["reply/turns"]],
+    ["Held-out replies without a reward", ["eval/failed"]],
   ]],
   ["update", "The update", false, [
     ["Policy loss", ["loss/policy"]],
@@ -47,13 +50,13 @@ const GROUPS = [
     ["Learning rate", ["learning_rate"]],
   ]],
   ["time", "Time and machine", false, [
-    ["Seconds a step", ["time/step", "time/sample", "time/update"]],
+    ["Seconds a step", /^time\//],
     ["Tokens a second", ["rate/tokens"]],
     ["Cores in use", ["system/cores"]],
     ["Memory", ["system/memory", "system/gpu_memory"]],
   ]],
 ];
-const HOME = { reward: "replies", reply: "replies", clip: "clip", ratio: "clip", kl: "distance", mismatch: "distance", eval: "learning", value: "critic", advantage: "critic", loss: "update", grad: "update", update: "update", time: "time", rate: "time", system: "time" };
+const HOME = { reward: "replies", reply: "replies", clip: "sides", ratio: "sides", kl: "distance", mismatch: "distance", eval: "learning", value: "critic", advantage: "critic", loss: "update", grad: "update", update: "update", time: "time", rate: "time", system: "time" };
 
 /** [{key, title, open, charts: [{title, metrics, log}]}] of the metrics that there are; none is left out. */
 export function grouped(names) {

@@ -97,6 +97,7 @@ export function RunPage({ name }) {
   // Kept steps and the gauge change as it goes on: asked for anew now and then.
   const { data: about, error } = useData(there ? runPath(name).replace("/runs", "/api/runs") : null, [run.status, Math.floor((run.step ?? 0) / 5)]);
   if (run.status === "gone") return html`<h1 class="wrap">${name}</h1><p class="lead">There is no run of this name. It shows here as soon as there is. <${Link} href="/runs">All runs</${Link}></p>`;
+  if (run.status === "loading") return html`<h1 class="wrap">${name}</h1><p class="lead" role="status">${connected ? "Reading the run…" : "The server doesn't answer; trying again."}</p>`;
   if (run.status === "unreadable") return html`<h1 class="wrap">${name}</h1><p class="panel bad" role="alert">${run.error}</p>`;
   return html`<${Head} ...${{ name, run, about, kin }} />
     ${!connected && html`<p class="panel warn" role="alert">The server doesn't answer; trying again. What stands here is from before.</p>`}
