@@ -68,6 +68,7 @@ def _runs(server: Server) -> None:
                 writer.append(step)
 
     write("by hand", batch())
+    write("long", long_batch())
     broken = batch()
     broken.optimizer_steps[2].logprobs[0][:] = np.float32([np.nan, np.nan, np.inf, 0])
     write("broken", broken)
@@ -77,6 +78,23 @@ def _runs(server: Server) -> None:
         StepRecord(step, CONSTANTS, {}, rows if step == 6 else rows[: step * 2], []) for step in range(1, 7)
     ]
     write("many", *steps, keep=4)
+
+
+def long_batch() -> StepRecord:
+    """One reply of 16,000 tokens, seen twice: at ratio 1 and 1.5."""
+    length = 16_000
+    old = np.full(length, np.log(0.5), np.float32)
+    whole = {
+        "mask": np.ones(length, bool),
+        "ids": np.arange(length, dtype=np.int32) % 12,
+        "advantages": np.ones(length),
+    }
+    scored = dict.fromkeys(
+        ("behavior_logprobs", "old_logprobs", "ref_logprobs", "values", "token_rewards"), old
+    )
+    one = reply(0, **whole, **scored)
+    updates = [UpdateRecord(at, 0, np.array([0]), [old + np.float32(np.log(1 + at / 2))]) for at in range(2)]
+    return StepRecord(1, CONSTANTS, {}, [one], updates)
 
 
 @pytest.fixture
@@ -230,6 +248,26 @@ def test_keys_walk_through_tokens_steps_and_held_tokens(scope: Page) -> None:
     scope.keyboard.press(".")
     expect(scope.get_by_role("heading", level=1)).to_have_text("Reply 1")
     expect(scope).to_have_url(re.compile("at=2"))
+
+
+def test_of_many_tokens_those_in_sight_are_coloured_and_the_others_as_they_come(page: Page) -> None:
+    page.goto("/runs/long/steps/1/replies/0?at=0&numbers=0")
+    page.wait_for_selector(".t")
+    assert page.locator(".tokens .t").count() == 16_000
+    page.evaluate(
+        """() => {
+            window.changed = 0;
+            const watch = new MutationObserver((records) => { window.changed += records.length; });
+            watch.observe(document.querySelector(".tokens"), { subtree: true, attributeFilter: ["class"] });
+        }"""
+    )
+    page.keyboard.press("]")
+    expect(page.locator(".tokens .t").first).to_have_class("t u4 hh")
+    assert 0 < page.evaluate("window.changed") < 8_000
+    last = page.locator(".tokens .t").last
+    assert "hh" not in last.get_attribute("class")
+    last.scroll_into_view_if_needed()
+    expect(last).to_have_class("t u4 hh")
 
 
 def test_a_number_that_is_none_is_marked(page: Page) -> None:

@@ -55,7 +55,10 @@ function paint(block) {
     const bin = scale.bin(values[token]);
     const broken = span.trained && block.seen && Number.isNaN(values[token]); // a number that is none, where there is one
     const key = `${bin},${states[token]},${broken},${moved?.[token]}`;
-    if (!names.has(key)) names.set(key, ` ${binClass(bin, spec)} ${MARKS[states[token]]?.name ?? ""} ${broken ? "nan" : ""} ${MOVED[moved?.[token]] ?? ""}`);
+    if (!names.has(key)) {
+      const parts = [binClass(bin, spec), MARKS[states[token]]?.name, broken && "nan", MOVED[moved?.[token]]];
+      names.set(key, parts.filter(Boolean).map((part) => ` ${part}`).join(""));
+    }
     const name = span.fixed + names.get(key);
     if (span.painted !== name) {
       span.className = name;

@@ -4,7 +4,7 @@ import { getBinary } from "taut/lib/api.js";
 import { bytes, fixed, percent, whole } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
 import { useKeys } from "taut/lib/keyboard.js";
-import { currentQuery, Link, navigate, runPath } from "taut/lib/router.js";
+import { currentQuery, exported, Link, navigate, runPath } from "taut/lib/router.js";
 import { useUrlState } from "taut/lib/url_state.js";
 import { isHeld } from "taut/maths/microscope.js";
 import { readTokens } from "taut/maths/token_batch.js";
@@ -165,7 +165,7 @@ function Facts({ batch, name }) {
       <div><dt>ended</dt><dd>${reply.finish_reason === "length" ? "cut by a limit" : "of itself"}</dd></div>
       <div><dt>tokens</dt><dd>${whole(reply.length)}</dd></div>
       <div><dt>prompt</dt><dd><${Link} href=${runPath(name, "prompts", reply.prompt_index)}>through training</${Link}></dd></div>
-      <div><dt>text</dt><dd><a href=${`/api${path(reply.reply)}/text`} download>save</a></dd></div>
+      ${!exported && html`<div><dt>text</dt><dd><a href=${`/api${path(reply.reply)}/text`} download>save</a></dd></div>`}
     </dl>
     ${Object.entries(reply.failures).map(([term, why]) => html`<p class="failure wrap"><strong>${term}</strong> failed: ${why}</p>`)}
   </section>`;

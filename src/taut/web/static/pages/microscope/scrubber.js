@@ -38,7 +38,7 @@ export function Scrubber({ steps, at, onMove }) {
     <button class="button small" onClick=${() => move(at - 1)} disabled=${at === 0} aria-label="Optimiser step back">‹</button>
     <div class="scrubber-track">
       <input type="range" min="0" max=${last} step="1" value=${at} aria-label="Optimiser step" aria-valuetext=${words} onInput=${(event) => move(Number(event.currentTarget.value))} style=${{ "--part": `${last ? (100 * at) / last : 0}%` }} />
-      <div class="scrubber-ticks" aria-hidden="true">${steps.map((step, number) => html`<span key=${number} data-epoch=${step.epoch % 2} data-at=${number === at || undefined} data-skipped=${!step.applied || undefined}></span>`)}</div>
+      <div class="scrubber-ticks" aria-hidden="true">${steps.map((step, number) => html`<span key=${number} data-epoch=${step.epoch % 2} data-first=${step.epoch !== steps[number - 1]?.epoch ? step.epoch + 1 : undefined} data-at=${number === at || undefined} data-skipped=${!step.applied || undefined}></span>`)}</div>
     </div>
     <button class="button small" onClick=${() => move(at + 1)} disabled=${at === last} aria-label="Optimiser step on">›</button>
     <output class="scrubber-words" data-testid="at">${words}</output>

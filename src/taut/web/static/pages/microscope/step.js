@@ -4,7 +4,7 @@ import { bytes, fixed, percent, whole } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
 import { useKeys } from "taut/lib/keyboard.js";
 import { number } from "taut/lib/number.js";
-import { Link, navigate, runPath } from "taut/lib/router.js";
+import { exported, Link, navigate, runPath } from "taut/lib/router.js";
 import { useRun } from "taut/lib/stream.js";
 import { setUrlState, useUrlState } from "taut/lib/url_state.js";
 import { useData } from "taut/lib/use_data.js";
@@ -117,7 +117,7 @@ function Marks({ row }) {
 
 function Text({ name, row }) {
   const long = row.text_bytes > new TextEncoder().encode(row.text).length;
-  return html`<span class="preview">${row.text}${long ? "…" : ""}</span>${row.text_bytes > 20000 && html`<a class="small" href=${`/api${runPath(name, "steps", row.step, "replies", row.reply)}/text`} download>save ${bytes(row.text_bytes)}</a>`}`;
+  return html`<span class="preview">${row.text}${long ? "…" : ""}</span>${row.text_bytes > 20000 && !exported && html`<a class="small" href=${`/api${runPath(name, "steps", row.step, "replies", row.reply)}/text`} download>save ${bytes(row.text_bytes)}</a>`}`;
 }
 
 /** The replies to one prompt beside each other, against their own mean. */
