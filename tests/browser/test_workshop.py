@@ -177,6 +177,21 @@ def test_the_heat_map_fills_in_as_runs_end(page: Page, server: Server) -> None:
     expect(page.get_by_role("button", name="Nothing is missing")).to_be_disabled()
 
 
+def test_a_process_that_died_before_its_run_is_told_with_its_last_words(page: Page, server: Server) -> None:
+    folder = server.root / ".workshop"
+    folder.mkdir(exist_ok=True)
+    (folder / "epochs=3_seed=9.json").write_text('{"pid": 1, "steps": 40, "settings": {}, "seed": 9}')
+    (folder / "epochs=3_seed=9.log").write_text("loading\ntaut: no room left on <b>device</b>\n")
+    page.goto("/workshop")
+    under_way = page.get_by_role("region", name="Under way")
+    job = under_way.get_by_role("listitem").filter(has_text="epochs=3_seed=9")
+    expect(job).to_contain_text("failed")
+    expect(job).to_contain_text("no room left on <b>device</b>")
+    job.get_by_role("button", name="Dismiss").click()
+    expect(job).to_have_count(0)
+    assert list(folder.glob("epochs=3_seed=9*")) == []
+
+
 def test_a_setting_that_cannot_be_is_told_in_the_configs_words(
     page: Page, server: Server, problems: list[str]
 ) -> None:

@@ -199,7 +199,7 @@ from starlette.testclient import TestClient
 from taut.web.app import create_app
 import taut.web.serve
 client = TestClient(create_app({str(root)!r}), base_url="http://127.0.0.1")
-for path in ("/", "/api/runs", "/api/runs/first", "/api/runs/first/scalars", "/api/runs/first/events"):
+for path in ("/", "/api/workshop", "/api/runs", *("/api/runs/first" + more for more in ("", "/scalars", "/events"))):
     assert client.get(path).status_code == 200, path
 print(sorted({{"torch", "transformers", "matplotlib", "pyarrow"}} & set(sys.modules)))
 """
