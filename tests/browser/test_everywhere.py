@@ -20,9 +20,17 @@ PATHS = [
     "/runs/first/steps/12",
     "/runs/first/steps/12/replies/1",
     "/runs/first/prompts/0",
-    "/compare?runs=first&runs=second",
+    "/compare?runs=first,second",
     "/glossary",
     "/nothing",
+]
+FURTHER = [
+    "/benches?bench=baselines",
+    "/benches?bench=kl",
+    "/benches?bench=loss",
+    "/benches?bench=memory",
+    "/runs/first/steps/12?view=groups",
+    "/runs/first/steps/12/replies/1?scope=batch",
 ]
 AXE = Path(__file__).with_name("vendor") / "axe" / "axe.min.js"
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
@@ -37,7 +45,7 @@ def settle(page: Page, path: str) -> None:
     page.wait_for_timeout(400)
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", PATHS + FURTHER)
 def test_axe_finds_nothing_serious_in_light_and_dark(new_page: Callable[..., Page], path: str) -> None:
     page = new_page(reduced_motion="reduce")
     settle(page, path)
@@ -58,7 +66,7 @@ def told(violation: dict[str, Any]) -> str:
     return f"{violation['id']}: {violation['help']} ({len(violation['nodes'])})\n{nodes}"
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", PATHS + FURTHER)
 def test_nothing_is_wider_than_a_phone_or_lost_on_a_large_screen(
     new_page: Callable[..., Page], path: str
 ) -> None:

@@ -18,7 +18,7 @@ PAGES = {
     f"{RUN}/steps/2": [HOSTILE],
     f"{RUN}/steps/2/replies/1": [HOSTILE],
     f"{RUN}/prompts/0": [HOSTILE],
-    f"/compare?runs={quote(NAME)}&runs=plain": [NAME],
+    f"/compare?runs={quote(quote(NAME, safe=''))},plain": [NAME],
     f"/runs/{quote('<script>alert(1)</script>', safe='')}": [],
     "/glossary?q=" + quote(HOSTILE): [HOSTILE],
 }

@@ -26,7 +26,7 @@ SHOTS = {
     "benches": ("/benches", 960),
     "runs": ("/runs", 480),
     "run": ("/runs/epochs-4", 1000),
-    "compare": ("/compare?runs=epochs-1&runs=epochs-4&runs=epochs-8", 900),
+    "compare": ("/compare?runs=epochs-1,epochs-4,epochs-8", 900),
     "step": ("/runs/epochs-8/steps/40", 760),
     "microscope": ("/runs/epochs-8/steps/40/replies/0?scope=batch&at=6", 900),
     "glossary": ("/glossary", 860),
