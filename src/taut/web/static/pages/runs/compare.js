@@ -39,7 +39,7 @@ function Chosen({ runs, onRemove }) {
 }
 
 const RESULTS = [
-  { key: "run", label: "Run", show: ({ run, at }) => html`<span class="row"><${Swatch} at=${at} /><${Link} href=${runPath(run)} class="wrap">${run}</${Link}></span>` },
+  { key: "run", label: "Run", show: ({ run, at }) => html`<span class="result-name"><${Swatch} at=${at} /> <${Link} href=${runPath(run)} class="wrap">${run}</${Link}></span>` },
   { key: "steps", label: "Steps", number: true, show: ({ steps }) => whole(steps) },
   { key: "reward", label: "Reward, last 5 steps", number: true, show: (row) => fixed(number(row["reward/mean"]), 3) },
   { key: "accuracy", label: "Held-out accuracy", number: true, show: (row) => fixed(number(row["eval/accuracy"]), 3) },
@@ -85,7 +85,7 @@ export function ComparePage() {
     ${!connected && html`<p class="panel warn" role="alert">The server doesn't answer; trying again. What stands here is from before.</p>`}
     <div class="row"><${Chosen} runs=${runs} onRemove=${(name) => setNames(names.filter((other) => other !== name))} /><${Add} rows=${rows} names=${names} onAdd=${(name) => setNames([...names, name])} /></div>
     ${names.length > 0 && html`<${Section} title="Where they stand"><${Table} label="Results" columns=${RESULTS} rows=${results} /></${Section}>
-      <${Section} title="Settings that differ"><${Differences} names=${there.map(({ name }) => name)} /></${Section}>
       <${Section} title="Charts"><${Charts} runs=${runs} /></${Section}>
+      <${Section} title="Settings that differ"><div class="differences"><${Differences} names=${there.map(({ name }) => name)} /></div></${Section}>
       <${Section} title="Forks"><${Tree} rows=${rows} names=${names} /></${Section}>`}`;
 }
