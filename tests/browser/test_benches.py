@@ -168,7 +168,7 @@ def test_loss_aggregation_shows_what_its_python_prints(page: Page) -> None:
 def test_memory_shows_what_its_python_prints(page: Page) -> None:
     page.goto("/benches?bench=memory&size=SmolLM2-135M&reply=256&kl=0")
     page.locator("[data-bytes]").first.wait_for(timeout=120_000)
-    page.get_by_text("Critic", exact=True).first.click()  # off, which asks the server nothing
+    page.locator("label.toggle", has_text="Critic").first.click()  # off, which asks the server nothing
     expect(page).to_have_url(re.compile("critic=0"))
     *terms, peak = (line.rsplit(": ", 1) for line in printed(page))
     rows = page.locator("tbody tr")
