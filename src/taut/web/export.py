@@ -13,6 +13,7 @@ import json
 import re
 import shutil
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -46,7 +47,8 @@ def export_page(app: Starlette, run: Run, step: int | None = None) -> str:
     """The HTML file. Raises ValueError for a step that is not kept."""
     if step is not None and step not in run.kept_steps():
         run.replies(step)  # says which are
-    answers = asyncio.run(_answers(app, run, step))
+    with ThreadPoolExecutor(1) as own:  # this thread may run an event loop already, as a notebook's does
+        answers = own.submit(asyncio.run, _answers(app, run, step)).result()
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     import_map = json.dumps({"imports": module_urls(page)})
     path = f"/runs/{quote(run.name, safe='')}" + ("" if step is None else f"/steps/{step}")

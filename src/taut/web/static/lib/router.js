@@ -4,6 +4,7 @@ import { html } from "taut/lib/html.js";
 
 const embedded = document.getElementById("taut-embedded");
 export const exported = embedded !== null;
+document.documentElement.toggleAttribute("data-exported", exported); // for the styles
 const start = embedded?.dataset.start ?? "/"; // where an exported file opens
 
 const listeners = new Set();

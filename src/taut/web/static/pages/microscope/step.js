@@ -9,6 +9,7 @@ import { useRun } from "taut/lib/stream.js";
 import { setUrlState, useUrlState } from "taut/lib/url_state.js";
 import { useData } from "taut/lib/use_data.js";
 import { Badge } from "taut/widgets/badge.js";
+import { SaveMenu } from "taut/widgets/save_menu.js";
 import { Segmented } from "taut/widgets/segmented.js";
 import { Table } from "taut/widgets/table.js";
 
@@ -21,7 +22,8 @@ export function StepPage({ name, step }) {
   const states = useData(`/api${runPath(name, "steps")}`, [newest]); // a run that goes on adds steps, and drops some
   return html`<div class="page-head"><div>
       <p class="small"><${Link} href=${runPath(name)}>${name}</${Link}> › steps</p><h1>Step ${step}</h1></div>
-    <${Segmented} label="Show replies as" hideLabel value=${view} onChange=${setView} options=${[{ value: "table", label: "Table" }, { value: "groups", label: "Groups" }]} /></div>
+    <div class="row"><${Segmented} label="Show replies as" hideLabel value=${view} onChange=${setView} options=${[{ value: "table", label: "Table" }, { value: "groups", label: "Groups" }]} />
+      <${SaveMenu} name=${name} step=${step} /></div></div>
     ${states.data && html`<${Kept} name=${name} step=${Number(step)} states=${states.data} />`}
     <${Replies} name=${name} step=${step} view=${view} />`;
 }

@@ -17,6 +17,7 @@ import { Status, useNow } from "taut/pages/runs/status.js";
 import { TimeSplit } from "taut/pages/runs/time_split.js";
 import { Badge } from "taut/widgets/badge.js";
 import { Readout } from "taut/widgets/readout.js";
+import { SaveMenu } from "taut/widgets/save_menu.js";
 
 const LAST = 5;
 const CHIPS = 24;
@@ -36,13 +37,6 @@ function Stop({ name }) {
   return html`<span class="row"><button class="button danger small" onClick=${stop} disabled=${said.startsWith("Asking")}>Stop</button><span class="small muted" role="status">${said}</span></span>`;
 }
 
-/** The run as files: a page that needs no server, and its tables. */
-function Save({ name }) {
-  const base = `/api/export/${encodeURIComponent(name)}`;
-  const files = [["page", "This page, as one HTML file"], ["scalars.csv", "Metrics as CSV"], ["replies.csv", "Replies as CSV"], ["tokens.csv", "Tokens as CSV"], ["scalars.parquet", "Metrics as Parquet"]];
-  return html`<details class="menu"><summary class="button small">Save</summary><ul>${files.map(([file, words]) => html`<li key=${file}><a href=${`${base}/${file}`} download>${words}</a></li>`)}</ul></details>`;
-}
-
 function Head({ name, run, about, kin }) {
   const now = useNow(5);
   const steps = about?.config["run.steps"];
@@ -55,7 +49,7 @@ function Head({ name, run, about, kin }) {
     ${about?.facts.fault && html`<${Badge} tone="bad" title="A fault was put into this run on purpose, in the workshop.">fault: ${String(about.facts.fault)}</${Badge}>`}
     ${parent && html`<span class="faint">forked from <${Link} href=${runPath(parent)}>${parent}</${Link}>, step ${about.facts.parent_step}</span>`}</p></div>
     <div class="row">${run.status === "running" && !exported && html`<${Stop} name=${name} />`}
-      ${!exported && html`<${Save} name=${name} />`}
+      <${SaveMenu} name=${name} />
       ${kin.length > 1 && html`<${Link} class="button small" href=${comparePath(kin.map((row) => row.run))}>Compare with its ${kin.length === 2 ? "relative" : `${kin.length - 1} relatives`}</${Link}>`}</div></div>`;
 }
 
