@@ -50,7 +50,7 @@ def test_the_backward_pass_of_the_policy():
         "policy gradients": 4000,  # of the micro-batches before
         "activations": 400 * 2 * 11,  # the last token is not fed
         "gradient of the LM head": 800,
-        "logits of a chunk": 5 * 14 * 20 * 4,  # all of 2 × 7 tokens fit
+        "logits of a tile": 2 * 14 * 20 * 4,  # all of 2 × 7 tokens fit
     }
     alone = replace(SHAPE, minibatch=2)
     assert "policy gradients" not in bytes_of(
@@ -58,9 +58,9 @@ def test_the_backward_pass_of_the_policy():
     )
 
 
-def test_an_entropy_bonus_takes_two_more_copies_of_the_logits():
+def test_an_entropy_bonus_takes_one_more_copy_of_the_logits():
     plan = learner_memory(Models(FULL), SHAPE, Setting(entropy_bonus=True))
-    assert bytes_of(plan, "policy's backward pass")["logits of a chunk"] == 7 * 14 * 20 * 4
+    assert bytes_of(plan, "policy's backward pass")["logits of a tile"] == 3 * 14 * 20 * 4
 
 
 def test_layers_that_are_recomputed_keep_their_inputs():

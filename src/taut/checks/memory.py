@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from taut.models.footprint import Footprint
-from taut.objective.logprobs import CHUNK_BYTES
+from taut.objective.logprobs import TILE_BYTES, TILE_TOKENS
 
 FLOAT32 = 4
 DRAW_BYTES = 24
@@ -221,10 +221,11 @@ def _layer(model: Footprint, rows: int, width: int) -> Term:
 
 def _logits(policy: Footprint, tokens: int, entropy_bonus: bool) -> Term:
     """As `objective/logprobs.py` cuts them; the copies are those that its backward pass holds at once."""
-    chunk = min(tokens, max(1, CHUNK_BYTES // (FLOAT32 * policy.vocabulary)))
-    copies = 7 if entropy_bonus else 5
-    formula = f"{copies} copies × {_count(chunk)} tokens × {_count(policy.vocabulary)} × {FLOAT32} B"
-    return Term("logits of a chunk", formula, copies * chunk * policy.vocabulary * FLOAT32)
+    tile = min(TILE_TOKENS, tokens)
+    words = min(policy.vocabulary, max(1, TILE_BYTES // (FLOAT32 * tile)))
+    copies = 3 if entropy_bonus else 2
+    formula = f"{copies} copies × {_count(tile)} tokens × {_count(words)} words × {FLOAT32} B"
+    return Term("logits of a tile", formula, copies * tile * words * FLOAT32)
 
 
 def _policy_gradients(policy: Footprint, ranks: int) -> Term:

@@ -17,7 +17,7 @@ from taut.objective.logprobs import logits_from_hidden, token_logprobs
 class Policy(nn.Module):
     """Wraps a transformers causal language model, whose backbone and LM head it calls apart.
 
-    The head is applied only at the positions that sampled a reply token, chunked over tokens, with the family's
+    The head is applied only at the positions that sampled a reply token, in tiles, with the family's
     head bias, logit scale (Cohere multiplies, Granite divides) and final softcap (Gemma). With an adapter, its
     passes run through that one, and only that one is trained. With `autocast` they are computed in bfloat16, and
     logprobs are float32 all the same.
