@@ -117,7 +117,7 @@ def test_decoding_holds_the_cache_and_draws_from_logits():
 def test_the_peak_is_what_is_held_and_the_fullest_phase():
     plan = learner_memory(Models(FULL), SHAPE, Setting())
     assert plan.fullest.name == "policy's backward pass"
-    assert plan.peak == 12000 + 4000 + 8800 + 800 + 5600
+    assert plan.peak == 12000 + 4000 + 8800 + 800 + 2240
     assert plan.dominant.name == "activations"
 
 
