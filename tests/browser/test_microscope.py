@@ -346,6 +346,21 @@ def test_groups_stand_side_by_side(page: Page) -> None:
     assert page.locator(".group h2 a").all_inner_texts() == ["Step 3", "Step 4", "Step 5", "Step 6"]
 
 
+def test_steps_of_a_run_that_goes_on_appear(page: Page, server: Server) -> None:
+    first = batch()
+    with RunWriter.create(server.root / "growing", CONFIG, {}) as writer:
+        writer.append(first)
+        page.goto("/runs/growing/steps/1")
+        steps = page.get_by_role("navigation", name="Steps whose replies are kept").get_by_role("link")
+        expect(steps).to_have_text(["1"])
+        first.step = 2
+        writer.append(first)
+        expect(steps).to_have_text(["1", "2"], timeout=20_000)
+        steps.nth(1).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Step 2")
+        expect(page.locator(".table tbody tr")).to_have_count(2)
+
+
 def test_steps_that_are_gone_are_told(page: Page, problems: list[str]) -> None:
     page.goto("/runs/many/steps/3")
     expect(page.get_by_text("4 steps have their replies; those of 2 others were dropped")).to_be_visible()

@@ -21,7 +21,15 @@ import numpy as np
 
 from taut.store import Run
 from taut.store.codec import to_json
-from taut.store.part import ReplyTokens, batch_head, reply_lengths, reply_preview, reply_text, reply_tokens
+from taut.store.part import (
+    ReplyTokens,
+    batch_head,
+    reply_lengths,
+    reply_preview,
+    reply_previews,
+    reply_text,
+    reply_tokens,
+)
 from taut.store.record import TOKEN_COLUMNS
 from taut.web.pieces import pieces_of
 from taut.web.reply_lists import SHOWN
@@ -70,8 +78,11 @@ def _as_many_as_fit(wanted: Sequence[int], lengths: Sequence[int]) -> tuple[list
 
 def _reply_headers(run: Run, step: int, tokens: list[ReplyTokens]) -> list[dict[str, Any]]:
     headers, start, seen_start = [], 0, 0
+    whole = len(tokens) == 1  # of several, the ends of their prompts are enough
+    found = [reply_preview(run, step, tokens[0].reply)] if whole else reply_previews(run, step)
+    previews = {preview.reply: preview for preview in found}
     for reply in tokens:
-        preview, length = reply_preview(run, step, reply.reply), len(reply.ids)
+        preview, length = previews[reply.reply], len(reply.ids)
         headers.append(
             {
                 "reply": reply.reply,
@@ -79,7 +90,7 @@ def _reply_headers(run: Run, step: int, tokens: list[ReplyTokens]) -> list[dict[
                 "length": length,
                 "seen": [seen.optimizer_step for seen in reply.sightings],
                 "seen_start": seen_start,
-                "prompt": reply_text(run, step, reply.reply).prompt[-SHOWN:],
+                "prompt": reply_text(run, step, reply.reply).prompt[-SHOWN:] if whole else preview.prompt,
                 "prompt_bytes": preview.prompt_bytes,
                 "prompt_index": preview.prompt_index,
                 "group": preview.group,
