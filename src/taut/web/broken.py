@@ -38,7 +38,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _say_step(step: int, metrics: Mapping[str, float]) -> None:
-    print(f"step {step}  reward {metrics.get('reward/mean', float('nan')):.3f}", flush=True)
+    if "reward/mean" in metrics:  # step 0 evaluates only
+        print(f"step {step}  reward {metrics['reward/mean']:.3f}", flush=True)
 
 
 _said: set[str] = set()

@@ -86,6 +86,11 @@ const WORDS = {
   outside: "Outside: beyond the range on either side, whatever the advantage. Some of these still learn.",
 };
 
+const WITHIN = {
+  false: " Each step's epochs stand one after the other: in a step's first epoch the policy is still that of its data, so the curve begins at 0 again.",
+  true: " Each step's epochs stand one after the other, an epoch's minibatches as one: those after the first see a policy that has moved already.",
+};
+
 const ONE_OF = (values) => ({ parse: (text) => (values.includes(text) ? text : undefined), print: String });
 
 export function ClipChart({ curves, told, smoothing }) {
@@ -95,7 +100,7 @@ export function ClipChart({ curves, told, smoothing }) {
   const choices = html`<div class="row workshop-choices">
     <${Segmented} label="Which tokens" hideLabel options=${[{ value: "binding", label: "held" }, { value: "outside", label: "outside" }]} value=${of} onChange=${setOf} />
     <${Segmented} label="By what" hideLabel options=${[{ value: "steps", label: "step by step" }, { value: "within", label: "epochs within steps" }, { value: "epochs", label: "by epoch" }]} value=${by} onChange=${setBy} /></div>
-    <p class="slider-note">${WORDS[of]}${by === "within" ? " Each step's epochs stand one after the other: a step's first epoch is its data's own policy, so the curve begins at 0 again." : ""}</p>`;
+    <p class="slider-note">${WORDS[of]}${by === "within" ? WITHIN[curves.some(({ group }) => group.settings["algorithm.minibatches"] > 1)] : ""}</p>`;
   return html`<${Chart} title=${of === "binding" ? "Clipped share" : "Share outside the range"} series=${shareSeries(curves, of, by)} xLabel=${by === "epochs" ? "epoch" : "step"} yMin=${0} height=${300}
     smoothing=${by === "steps" ? smoothing : 0} levels=${marks} format=${percent}>${choices}</${Chart}>`;
 }
