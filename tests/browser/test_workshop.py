@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from made_up_site import Server
 from playwright.sync_api import Page, expect
+from test_everywhere import AXE, RULES, told
 
 from taut.checks.gauge import describe_clipped_share
 from taut.config import resolve, to_yaml
@@ -175,6 +176,42 @@ def test_the_heat_map_fills_in_as_runs_end(page: Page, server: Server) -> None:
         4, timeout=TRAINING
     )
     expect(page.get_by_role("button", name="Nothing is missing")).to_be_disabled()
+
+
+@pytest.fixture(scope="module")
+def broken_pair(server: Server, stored: Path) -> None:
+    """A run with a fault, whose checks fired, and the healthy one of its settings: 8 epochs."""
+    config, _ = resolve({"algorithm.epochs": 8})
+    with RunWriter.create(server.root / "leaky", to_yaml(config), {"fault": "no clip"}) as writer:
+        for step in range(1, 4):
+            writer.append(StepRecord(step, {}, {"reward/mean": 0.1, "kl/old_k3": 0.5, "clip/binding": 0.0}))
+        for check in ("pads", "clip"):
+            writer.event("check", check, f"{check} is amiss", level="error", step=1)
+
+
+def test_a_broken_run_and_its_healthy_twin_stand_side_by_side(page: Page, broken_pair: None) -> None:
+    page.goto("/workshop")
+    section = page.get_by_role("region", name="Break it on purpose")
+    expect(section).to_contain_text("clip fired at step 1 of leaky: clip is amiss.")
+    section.get_by_text("What clip checks").click()
+    expect(section).to_contain_text("a token has no gradient")
+    reward = section.get_by_role("figure").filter(has=page.get_by_role("heading", name="Reward in training"))
+    expect(reward).to_contain_text("broken0.1")
+    expect(reward).to_contain_text("healthy0.6")
+    expect(section.get_by_role("heading", name="How far a batch carries the policy")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_where_there_are_runs(new_page, broken_pair: None, theme: str) -> None:
+    page = new_page(theme=theme, reduced_motion="reduce")
+    page.goto("/workshop?show=world|epochs=8&split=1&kl=loss")
+    expect(row(page, "8 epochs, ε 0.2")).to_be_visible()
+    page.wait_for_timeout(1000)
+    page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
+    found = page.evaluate("(rules) => axe.run(document, rules)", RULES)
+    assert [told(entry) for entry in found["violations"] if entry["impact"] in ("serious", "critical")] == []
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
 
 
 def test_a_process_that_died_before_its_run_is_told_with_its_last_words(page: Page, server: Server) -> None:
