@@ -55,7 +55,7 @@ function Differences({ names }) {
     { key: "id", label: "Setting", show: ({ id }) => html`<span class="mono">${id}</span>` },
     ...data.runs.map((name, at) => ({ key: `${at}`, label: html`<${Swatch} at=${at} /> ${name}`, show: ({ values }) => html`<span class="mono wrap">${values[at] === null ? "–" : written(values[at])}</span>` })),
   ];
-  return html`<${Table} label="Settings that differ" columns=${columns} rows=${rows} empty="Their settings are the same." />`;
+  return html`<${Table} label="Their values by run" columns=${columns} rows=${rows} empty="Their settings are the same." />`;
 }
 
 /** All runs that the compared ones are related to, those among them marked. */

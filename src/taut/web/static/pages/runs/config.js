@@ -25,5 +25,5 @@ export function Config({ config, defaults }) {
   const count = rows.filter(({ differs }) => differs).length;
   return html`<div class="row"><input class="field" type="search" aria-label="Search settings" placeholder="Search settings" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} />
     ${wanted ? html`<span class="faint small" role="status">${found.length} of ${rows.length}</span>` : html`<${Toggle} label=${`Only the ${count} of ${rows.length} that aren't the default`} value=${only} onChange=${setOnly} />`}</div>
-    <${Table} label="Settings" columns=${COLUMNS} rows=${found} empty="No setting is like that." />`;
+    <${Table} label="Their values" columns=${COLUMNS} rows=${found} empty="No setting is like that." />`;
 }

@@ -25,6 +25,6 @@ export function Events({ events }) {
   const found = events.filter((event) => (!level || event.level === level) && `${event.kind} ${event.name} ${event.message}`.toLowerCase().includes(wanted)).reverse();
   const options = [["", "any"], ["error", "error"], ["warning", "warning"], ["info", "info"]].map(([value, label]) => ({ value, label }));
   return html`<div class="row"><input class="field" type="search" aria-label="Search events" placeholder="Search events" value=${search} onInput=${(event) => setSearch(event.currentTarget.value)} /><${Select} label="Level" options=${options} value=${level} onChange=${setLevel} /></div>
-    <div class="events"><${Table} label="Events" columns=${COLUMNS} rows=${all ? found : found.slice(0, FIRST)} empty="No event is like that." /></div>
+    <div class="events"><${Table} label="List of events" columns=${COLUMNS} rows=${all ? found : found.slice(0, FIRST)} empty="No event is like that." /></div>
     ${!all && found.length > FIRST && html`<button class="text-button" onClick=${() => showAll(true)}>Show ${found.length - FIRST} more</button>`}`;
 }
