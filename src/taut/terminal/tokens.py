@@ -88,7 +88,7 @@ def legend(color: ColorBy, surrogate: str, told: bool, console: Console) -> Text
             line.append(" ", style=style)
         line.append(f" above {middle}   ")
     if color != "advantage":
-        other = {"cispo": "weight capped", "dppo": "held by π - π_old", "sapo": "held (never)"}
+        other = {"cispo": "weight capped", "dppo": "held by DPPO", "sapo": "held (never)"}
         held = other.get(surrogate, "held by the clip")
         line.append(f"{held} {glyphs.high} {glyphs.low}   outside, not held {glyphs.outside_high} ")
         line.append(f"{glyphs.outside_low}   dual {glyphs.dual}")

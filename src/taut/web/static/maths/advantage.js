@@ -4,7 +4,7 @@
 const EQUAL = 4 * 1.1920928955078125e-7;
 
 // A baseline: rewards and groups (equal for replies to one prompt), both arrays [B], to advantages [B].
-export const BASELINES = {
+const BASELINES = {
   "batch-mean": (rewards) => centered(rewards, one(rewards)).map((part) => part.deviation),
   "group-mean": (rewards, groups) => centered(rewards, groups).map((part) => part.deviation),
   "group-standardized": standardized,

@@ -114,32 +114,8 @@ function dppo(given, state) {
   return result(given, state, state.unclipped, given.advantage);
 }
 
-// Anatomy of many tokens at once, for colouring: 0 inside, 1 above, 2 below; + 4 where it is held.
-export function clipStates(ratios, advantages, clipLow, clipHigh) {
-  const states = new Uint8Array(ratios.length);
-  const top = 1 + (clipHigh ?? Infinity);
-  const bottom = 1 - (clipLow ?? Infinity);
-  for (let i = 0; i < ratios.length; i += 1) {
-    const high = ratios[i] > top;
-    const low = ratios[i] < bottom;
-    const held = (high && advantages[i] > 0) || (low && advantages[i] < 0);
-    states[i] = (high ? 1 : low ? 2 : 0) + (held ? 4 : 0);
-  }
-  return states;
-}
-
 // The reply's ratio: exp of the mean log ratio of its tokens (GSPO, 2507.18071).
 export function sequenceRatio(logRatios) {
   if (!logRatios.length) return 1;
   return Math.exp(logRatios.reduce((sum, x) => sum + x, 0) / logRatios.length);
-}
-
-// Shares of the tokens, as objective/policy.py's clip_statistics: of results of `token`, and their advantages.
-export function clipStatistics(tokens) {
-  const share = (test) => (tokens.length ? tokens.filter(test).length / tokens.length : NaN);
-  return {
-    binding: share((one) => one.held === "clip" || one.capped),
-    outside: share((one) => one.side !== "inside"),
-    dual: share((one) => one.held === "dual"),
-  };
 }
