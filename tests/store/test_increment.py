@@ -11,6 +11,7 @@ import pytest
 from made_up import CONFIG, make_run, make_step
 
 from taut.store import Run, RunWriter, increment
+from taut.store.database import connect_for_writing, set_meta
 from taut.store.increment import Cursor, read_increment
 
 
@@ -114,3 +115,34 @@ def test_a_glance_has_the_numbers_of_the_rows(tmp_path: Path) -> None:
     assert seen["clip/binding"] == pytest.approx(0.07)
     assert seen["eval/accuracy"] is None
     assert isinstance(seen["course"], np.ndarray)
+
+
+def test_a_glance_at_a_closed_run_leaves_no_trace(path: Path) -> None:
+    def trace() -> list[tuple[str, int]]:
+        return sorted((file.name, file.stat().st_mtime_ns) for file in [path.parent, *path.parent.iterdir()])
+
+    before = trace()
+    assert Run(path.parent).glance()["steps"] == 3
+    assert trace() == before
+
+
+def test_a_glance_sees_what_a_writer_has_not_put_into_the_file_yet(path: Path) -> None:
+    with RunWriter.resume(path.parent) as writer:
+        writer.append(make_step(4))
+        assert path.with_name("run.db-wal").stat().st_size > 0
+        assert Run(path.parent).glance()["steps"] == 4
+        assert Run(path.parent).glance()["status"] == "running"
+
+
+def test_a_glance_refuses_what_another_taut_wrote(path: Path) -> None:
+    db = connect_for_writing(path)
+    set_meta(db, schema_version=1)
+    db.close()
+    with pytest.raises(ValueError, match="schema 1"):
+        Run(path.parent).glance()
+
+
+def test_a_run_that_is_gone_by_now_is_told(path: Path) -> None:
+    shutil.rmtree(path.parent)
+    with pytest.raises(ValueError, match="cannot be opened"):
+        read_increment(path, None)
