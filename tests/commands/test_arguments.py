@@ -63,6 +63,12 @@ def test_axes():
     }
 
 
+def test_an_axis_of_lists():
+    axes = parse_axes(["optimizer.betas=[0.9,0.95],[0.8, 0.99]", "algorithm.epochs=1,2"])
+    assert axes == {"optimizer.betas": [[0.9, 0.95], [0.8, 0.99]], "algorithm.epochs": [1, 2]}
+    assert parse_axes(["optimizer.betas=[0.9,0.95]"]) == {"optimizer.betas": [[0.9, 0.95]]}
+
+
 @pytest.mark.parametrize("word", ["algorithm.epochs", "algorithm.epochs="])
 def test_a_word_that_is_no_axis(word):
     with pytest.raises(ValueError, match=r"section\.key=value,value"):

@@ -34,6 +34,22 @@ def test_names_hold_no_slashes(tmp_path):
     assert config.run.name == "sweep_path=a-b-c"
 
 
+def test_a_value_may_be_a_list(tmp_path):
+    axes = {"optimizer.betas": [[0.9, 0.95], [0.8, 0.99]], "run.seed": [0, 1]}
+    configs = sweep_configs({"run.name": "try"}, axes, tmp_path)
+    assert [config.optimizer.betas for config in configs] == [[0.9, 0.95]] * 2 + [[0.8, 0.99]] * 2
+    assert configs[0].run.name == "try_betas=0.9-0.95_seed=0"
+    runs = []
+    for config in configs:
+        with RunWriter.create(tmp_path / config.run.name, "", {}) as writer:
+            writer.append(StepRecord(1, {}, {"reward/mean": 0.5}))
+        runs.append(Run.open(tmp_path / config.run.name))
+    assert [(row["optimizer.betas"], row["runs"]) for row in summarize(runs, axes)] == [
+        ([0.9, 0.95], 2),
+        ([0.8, 0.99], 2),
+    ]
+
+
 @pytest.mark.parametrize(
     ("axes", "message"),
     [

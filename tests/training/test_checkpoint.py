@@ -87,6 +87,24 @@ def test_a_checkpoint_that_fails_leaves_nothing_but_the_last(tmp_path, error):
     assert [path.name for path in tmp_path.iterdir()] == ["step_000001"]
 
 
+def test_the_newest_that_is_whole_is_taken_and_the_damaged_are_told(tmp_path):
+    for step in (1, 2, 3):
+        write_checkpoint(tmp_path, step, write)
+    (tmp_path / "step_000003" / "weights").unlink()
+    (tmp_path / "step_000002" / "weights").write_bytes(b"")
+    told = []
+    assert newest_checkpoint(tmp_path, told.append).name == "step_000001"
+    assert told == [
+        f"the checkpoint step_00000{step} is damaged: weights is not as it was written; step_000001 is taken"
+        for step in (3, 2)
+    ]
+    (tmp_path / "step_000001" / "manifest.json").unlink()
+    with pytest.raises(
+        ValueError, match="no checkpoint that is whole: the checkpoint step_000003 is damaged"
+    ):
+        newest_checkpoint(tmp_path)
+
+
 def test_steps_are_numbers(tmp_path):
     for step in (1_000_000, 999_999, 7):
         write_checkpoint(tmp_path, step, write)

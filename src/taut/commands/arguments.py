@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from taut.config import (
 ConfigKind = type[Config] | type[SFTConfig] | type[RewardModelConfig] | type[DPOConfig]
 ROOT = "runs"
 """Where runs are looked for when nothing else is said, as in `run.root`."""
+BETWEEN_VALUES = re.compile(r",(?![^\[]*\])")
+"""A comma, but none within a list such as [0.9,0.95]."""
 
 
 @dataclass
@@ -76,7 +79,8 @@ def config_to_use(taken: Arguments) -> Config:
     from taut.store.runs import find_run
 
     run = find_run(taken.settings.get("run.root", ROOT), word)
-    return resolve_and_tell(config_of_run(run).model_dump(), taken.settings)
+    config = config_of_run(run, lambda note: print(f"warning: {note}", file=sys.stderr))
+    return resolve_and_tell(config.model_dump(), taken.settings)
 
 
 def resolve_and_tell(*layers: dict[str, Any], kind: ConfigKind = Config) -> Any:
@@ -150,13 +154,16 @@ def take_count(taken: Arguments, name: str) -> int:
 
 
 def parse_axes(words: Sequence[str]) -> dict[str, list[Any]]:
-    """["run.seed=0,1"] -> {"run.seed": [0, 1]}. Raises ValueError where a word is no such thing."""
+    """["run.seed=0,1"] -> {"run.seed": [0, 1]}; a value in brackets is a list.
+
+    Raises ValueError where a word is no axis.
+    """
     axes = {}
     for word in words:
         key, _, values = word.partition("=")
         if not values:
             raise ValueError(f"{word!r} is neither a config file nor section.key=value,value")
-        axes[key.removeprefix("--")] = [parse_value(value) for value in values.split(",")]
+        axes[key.removeprefix("--")] = [parse_value(value) for value in BETWEEN_VALUES.split(values)]
     return axes
 
 

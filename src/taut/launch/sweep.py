@@ -104,15 +104,11 @@ def summarize(runs: Sequence[Run], axes: Axes) -> list[dict[str, Any]]:
     runs that have it: the deviation is None for one run, the result for none. `reward/mean` is over a run's last
     5 steps, `clip/binding` over all of them, held-out `eval/accuracy` and `eval/greedy` are the last measured.
     """
-    rows: dict[tuple[Any, ...], list[Run]] = {}
+    rows: dict[str, tuple[dict[str, Any], list[Run]]] = {}
     for values, run in zip(itertools.product(*axes.values()), runs, strict=True):
-        shared = tuple(value for key, value in zip(axes, values, strict=True) if key != SEED)
-        rows.setdefault(shared, []).append(run)
-    names = [key for key in axes if key != SEED]
-    return [
-        {**dict(zip(names, shared, strict=True)), "runs": len(group), **_statistics(group)}
-        for shared, group in rows.items()
-    ]
+        shared = {key: value for key, value in zip(axes, values, strict=True) if key != SEED}
+        rows.setdefault(repr(shared), (shared, []))[1].append(run)  # a value may be a list, which is no key
+    return [{**shared, "runs": len(group), **_statistics(group)} for shared, group in rows.values()]
 
 
 def _statistics(runs: Sequence[Run]) -> dict[str, tuple[float, float | None] | None]:
@@ -131,4 +127,5 @@ def _statistics(runs: Sequence[Run]) -> dict[str, tuple[float, float | None] | N
 
 def _plain(value: Any) -> str:
     """As a folder name may hold it."""
-    return re.sub(r"[^\w.+-]+", "-", str(value))
+    text = "-".join(map(str, value)) if isinstance(value, list) else str(value)
+    return re.sub(r"[^\w.+-]+", "-", text)

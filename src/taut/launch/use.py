@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from taut.config import Config, resolve
@@ -20,10 +20,13 @@ from taut.training.evaluate import OnWarning, evaluate, nobody_warned
 from taut.types import Rollout
 
 
-def config_of_run(run: Run) -> Config:
-    """The run's config with `model.path` set to its newest checkpoint. Raises ValueError where there is none."""
+def config_of_run(run: Run, tell: Callable[[str], None] = lambda note: None) -> Config:
+    """The run's config with `model.path` set to its newest whole checkpoint; `tell` hears of damaged ones.
+
+    Raises ValueError where there is none.
+    """
     config, _ = resolve(run.config)
-    folder = newest_checkpoint(run.directory / CHECKPOINTS)
+    folder = newest_checkpoint(run.directory / CHECKPOINTS, tell)
     model = config.model.model_copy(update={"path": str(folder), "gguf_file": None})
     return config.model_copy(update={"model": model})
 

@@ -31,12 +31,22 @@ def checkpoint_steps(directory: Path) -> list[int]:
     return sorted(int(number) for number in numbers if number.isdecimal())
 
 
-def newest_checkpoint(directory: Path) -> Path:
-    """Raises ValueError where there is none."""
-    steps = checkpoint_steps(directory)
-    if not steps:
-        raise ValueError(f"{directory} holds no checkpoint")
-    return checkpoint_folder(directory, steps[-1])
+def newest_checkpoint(directory: Path, tell: Callable[[str], None] = lambda note: None) -> Path:
+    """The newest that is whole; `tell` hears of each newer one that is not.
+
+    Raises ValueError where there is none.
+    """
+    passed_over: list[str] = []
+    for step in reversed(checkpoint_steps(directory)):
+        folder = checkpoint_folder(directory, step)
+        problem = damage(folder)
+        if problem is None:
+            for note in passed_over:
+                tell(f"{note}; {folder.name} is taken")
+            return folder
+        passed_over.append(f"the checkpoint {folder.name} is damaged: {problem}")
+    why = f" that is whole: {'; '.join(passed_over)}" if passed_over else ""
+    raise ValueError(f"{directory} holds no checkpoint{why}")
 
 
 def write_checkpoint(

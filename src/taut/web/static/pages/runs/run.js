@@ -67,7 +67,7 @@ function Numbers({ run, about }) {
 }
 
 function Steps({ name, kept }) {
-  if (!kept?.length) return html`<p class="muted">No step's replies are kept.</p>`;
+  if (!kept?.length) return html`<p class="muted">${exported ? "This file is of the run alone, without the replies of a step." : "No step's replies are kept."}</p>`;
   const chips = (steps) => html`<ul class="chips">${steps.map((step) => html`<li key=${step}><${Link} class="chip" href=${runPath(name, "steps", step)}>${step}</${Link}></li>`)}</ul>`;
   const backwards = [...kept].reverse();
   return html`<p class="muted small">Replies and each token's way through the optimiser steps, of the steps whose batches are kept:</p>${chips(backwards.slice(0, CHIPS))}
