@@ -63,7 +63,7 @@ def test_the_list_is_searched_sorted_and_filtered_and_the_address_keeps_it(
     expect(names).to_have_text(["list alpha", "list gamma", "list beta"])
     page.get_by_label("Status").select_option("failed")
     expect(names).to_have_text(["list gamma"])
-    expect(page).to_have_url(re.compile("search=list.*"))
+    expect(page).to_have_url(re.compile("search=list.*status=failed"))
     page.reload()
     expect(names).to_have_text(["list gamma"])
     expect(page.get_by_label("Status")).to_have_value("failed")
