@@ -27,7 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="module")  # not the session: while Playwright lives, no other test can run a loop of asyncio
+@pytest.fixture(
+    scope="module"
+)  # not the session: while Playwright lives, no other test can run a loop of asyncio
 def chromium() -> Iterator[Browser]:
     """One browser for the tests of a file; each page has a context of its own."""
     if CHROMIUM is None:

@@ -86,11 +86,10 @@ function paintLevels(u, look) {
     context.lineTo(bbox.left + bbox.width, y);
     context.stroke();
     context.setLineDash([]);
-    const words = context.measureText(level.label).width;
-    const paint = context.fillStyle;
-    context.fillStyle = ink("--paper");
-    context.fillRect(bbox.left + bbox.width - words - 8 * ratio, y - 16 * ratio, words + 8 * ratio, 13 * ratio);
-    context.fillStyle = paint;
+    context.strokeStyle = ink("--paper"); // a rim, so that the words stay readable upon lines
+    context.lineWidth = 4 * ratio;
+    context.lineJoin = "round";
+    context.strokeText(level.label, bbox.left + bbox.width - 4 * ratio, y - 5 * ratio);
     context.fillText(level.label, bbox.left + bbox.width - 4 * ratio, y - 5 * ratio);
   }
 }
