@@ -8,7 +8,7 @@ import signal
 import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from taut.objective.policy import ClipState
 from taut.objective.reduce import whiten
 from taut.store import Run, StoredBatch
 from taut.tasks.adder import CHARACTERS, END
+from taut.tasks.process.worker import LostError
 from taut.training.derive import clip_states, gae_advantages
 from taut.web.app import create_app
 from taut.web.counterfactual import Child, OvertakenError
@@ -217,6 +218,23 @@ def test_of_a_panels_waiting_questions_only_the_newest_is_asked():
         thread.join(20)
     assert outcomes == {0: "answered", 1: "overtaken", 2: "overtaken", 3: "answered", 4: "answered"}
     assert sorted(asked) == [0, 3, 4]
+
+
+def test_what_is_asked_as_the_server_ends_is_given_up():
+    leaving = threading.Event()
+
+    class Waiting:
+        def ask(self, request: tuple[str, dict], seconds: float, on_wait: Callable[[float], None]) -> dict:
+            for second in range(5):
+                on_wait(float(second))
+                leaving.set()
+            return {}
+
+    child = Child(leaving.is_set)
+    child._worker = Waiting()
+    for _ in range(2):  # the second is not even asked
+        with pytest.raises(LostError, match="ends with the server"):
+            child.ask("recompute", {}, 1)
 
 
 def test_a_child_that_died_is_told_and_starts_again(client):

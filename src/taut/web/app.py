@@ -62,7 +62,7 @@ def create_app(root: Path | str, token: str | None = None, cookie: str = "taut_t
     app.state.root = Path(root)
     app.state.glances = Glances(app.state.root)
     app.state.leaving = lambda: False  # whether the server is about to end
-    app.state.child = counterfactual.Child()
+    app.state.child = counterfactual.Child(lambda: app.state.leaving())
     app.state.jobs = Jobs(Path(root))
     app.state.workshop_rows = {}
     return app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -29,7 +30,9 @@ class OvertakenError(Exception):
 class Child:
     """One process, started by the first question. Of one panel's questions that wait only the newest is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaving: Callable[[], bool] = lambda: False) -> None:
+        """`leaving` says that the server is about to end: what is asked then is given up, and the process ends."""
+        self._leaving = leaving
         self._worker = Worker("taut.web.child", "what if", "taut.web.child:answer")
         self._turn = threading.Lock()
         self._counting = threading.Lock()
@@ -49,10 +52,15 @@ class Child:
         with self._turn:
             if panel and self._newest[panel] != this:
                 raise OvertakenError
-            found: dict[str, Any] = self._worker.ask((kind, content), seconds, lambda waited: None)
+            self._give_up_when_leaving(0.0)
+            found: dict[str, Any] = self._worker.ask((kind, content), seconds, self._give_up_when_leaving)
         if "error" in found:
             raise ValueError(found["error"])
         return found
+
+    def _give_up_when_leaving(self, waited: float) -> None:
+        if self._leaving():
+            raise LostError("ends with the server")
 
 
 def describe(request: Request) -> Response:
