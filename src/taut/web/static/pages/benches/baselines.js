@@ -43,8 +43,8 @@ advantages = ${kind.python}(rewards, prompt, valid=torch.ones(len(rewards), dtyp
 print([round(x, 3) for x in advantages.tolist()])`;
 }
 
-/** One prompt: its rewards as points to be dragged, their mean, and each reply's advantage as a bar beneath. */
-function GroupFigure({ group, at, advantages, move, level, most }) {
+/** One prompt: its rewards as points to be dragged, the mean they are held `against`, each advantage as a bar beneath. */
+function GroupFigure({ group, at, advantages, move, level, most, against }) {
   const { mean, std, equal } = spread(group);
   const silent = advantages.every((value) => value === 0);
   const height = 250;
@@ -54,7 +54,7 @@ function GroupFigure({ group, at, advantages, move, level, most }) {
     const below = linear([-most, most], [height - 12, 138]);
     const bar = Math.min(30, (x(1) - x(0)) * 0.5);
     return html`<${AxisY} scale=${y} x=${38} grid=${width - 6} at=${[0, 0.5, 1]} label="reward" /><${AxisY} scale=${below} x=${38} grid=${width - 6} at=${[-most, 0, most]} format=${(value) => signed(value, 1)} label="advantage" />
-      <line x1=${38} x2=${width - 6} y1=${y(mean)} y2=${y(mean)} stroke="var(--ink)" stroke-dasharray="5 4" />
+      <line x1=${38} x2=${width - 6} y1=${y(against ?? mean)} y2=${y(against ?? mean)} stroke="var(--ink)" stroke-dasharray="5 4" />
       <line x1=${38} x2=${width - 6} y1=${below(0)} y2=${below(0)} stroke="var(--rule-2)" />
       ${advantages.map((value, reply) => html`<rect key=${reply} x=${x(reply) - bar / 2} width=${bar} y=${Math.min(below(0), below(value))} height=${Math.abs(below(value) - below(0))} fill=${value > 0 ? "var(--up)" : "var(--down)"} opacity="0.85" />`)}
       ${group.map((reward, reply) => html`<${Handle} key=${`h${reply}`} x=${x(reply)} y=${y(reward)} r=${7} color="var(--s5)" label=${`Reward of reply ${reply + 1} to prompt ${at + 1}`} value=${reward} min=${0} max=${1} text=${fixed(reward, 2)}
@@ -81,13 +81,14 @@ export function BaselinesBench() {
   const most = Math.max(1, Math.ceil(Math.max(...used.map(Math.abs)) * 2) / 2);
   const silent = groups.filter((group, at) => used.slice(first[at], first[at] + group.length).every((value) => value === 0)).length;
   const rows = rewards.map((reward, id) => ({ id, reward, group: index[id], reply: id - first[index[id]], all: Object.fromEntries(BASELINES.map(({ value }) => [value, all[value][id]])) }));
+  const against = kind.value === "batch-mean" ? spread(rewards).mean : undefined;
   const items = [{ label: "Batch mean", value: fixed(spread(rewards).mean, 3) }, { label: "Groups that vanish", value: `${silent} of ${groups.length}`, tone: silent ? "warn" : undefined }];
   return html`<div class="bench">
     <div class="bench-wide stack">
       <${Segmented} label="Baseline" options=${BASELINES} value=${kind.value} onChange=${bench.choose} />
       <${Readout} items=${items} words=${kind.words} />
     </div>
-    <div class="bench-wide bench-groups">${groups.map((group, at) => html`<${GroupFigure} key=${at} ...${{ group, at, most }} move=${bench.move} level=${bench.level} advantages=${used.slice(first[at], first[at] + group.length)} />`)}</div>
+    <div class="bench-wide bench-groups">${groups.map((group, at) => html`<${GroupFigure} key=${at} ...${{ group, at, most, against }} move=${bench.move} level=${bench.level} advantages=${used.slice(first[at], first[at] + group.length)} />`)}</div>
     <div class="bench-numbers"><${Table} label="Advantages under each baseline" columns=${columnsOf(kind)} rows=${rows} /></div>
     <div class="bench-code"><${Code} source=${source(bench)} title="The same advantages in Python" /></div>
   </div>`;
