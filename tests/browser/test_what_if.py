@@ -121,3 +121,30 @@ def test_a_batch_that_was_not_stored_whole_says_why(page: Page, problems: list[s
     expect(page.get_by_role("region", name="What if").get_by_role("slider")).to_have_count(0)
     assert all("400 (Bad Request)" in text for text in problems)
     problems.clear()
+
+
+def test_a_replay_says_whether_every_number_came_out(page: Page, address: str) -> None:
+    """The child's answer is put in its place: a replay needs a model, and tests/web asks for a real one."""
+    differing = {"place": "reply 0", "quantity": "entropy", "stored": 1.5, "replayed": "NaN", "step": 1}
+    answers = [
+        {"equal": True, "different": 0, "differences": [], "start": 2, "changes_of_machine": ""},
+        {
+            "equal": False,
+            "different": 7,
+            "differences": [differing],
+            "start": 0,
+            "changes_of_machine": "torch is newer",
+        },
+    ]
+    page.route("**/replay", lambda route: route.fulfill(json=answers.pop(0)))
+    page.goto(f"{address}?whatif=1")
+    page.get_by_text("The step once more").click(timeout=90_000)
+    press = page.get_by_role("button", name="Replay this step")
+    press.click()
+    expect(
+        page.get_by_text("Every number of the step is the stored one, from the checkpoint of step 2.")
+    ).to_be_visible()
+    press.click()
+    expect(page.get_by_text("7 quantities came out otherwise")).to_be_visible()
+    expect(page.get_by_text("That may be since torch is newer.")).to_be_visible()
+    expect(page.get_by_text("reply 0: entropy was 1.5, came out as NaN")).to_be_visible()

@@ -180,7 +180,7 @@ def test_a_step_whose_replies_are_not_kept_is_told(client):
 
 def test_a_replay_says_whether_it_came_out_bit_for_bit(run, client):
     found = client.post(f"{STEP}/replay").json()
-    assert (found["equal"], found["differences"], found["start"]) == (True, [], 2)
+    assert (found["equal"], found["different"], found["differences"], found["start"]) == (True, 0, [], 2)
     mine = replay(run.directory, 3)
     assert found["stored"]["metrics"]["loss/policy"] == mine.last.stored.scalars["loss/policy"]
 

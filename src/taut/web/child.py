@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 KEPT = 3
 """Batches held in memory."""
+SHOWN = 5
+"""Differences of a replay that are told."""
 INSIDE, HELD_HIGH, HELD_LOW, FREE_HIGH, FREE_LOW, DUAL = range(6)
 """The clip states, by the numbers that the page's `maths/microscope.js` gives them."""
 
@@ -107,11 +109,15 @@ def recompute(directory: str, step: int, changes: dict[str, Any], replies: list[
 
 
 def replay(directory: str, step: int) -> dict[str, Any]:
-    """The step taken once more as it was: whether every number came out bit for bit."""
+    """The step taken once more as it was: whether every number came out bit for bit, and how many did not.
+
+    Of the `differences` the first `SHOWN`.
+    """
     from taut.launch.replay import replay as take_again
     from taut.launch.replay import replay_object
 
-    return replay_object(take_again(directory, step))
+    found = replay_object(take_again(directory, step))
+    return {**found, "different": len(found["differences"]), "differences": found["differences"][:SHOWN]}
 
 
 def plan(**settings: Any) -> dict[str, Any]:

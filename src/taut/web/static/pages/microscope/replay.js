@@ -4,8 +4,6 @@ import { html } from "taut/lib/html.js";
 import { number } from "taut/lib/number.js";
 import { useReplay } from "taut/pages/microscope/what_if_data.js";
 
-const SHOWN = 5;
-
 export function Replay({ name, step, described }) {
   const [{ waiting, found, error }, start] = useReplay(name, step);
   const why = described.not_replayed;
@@ -18,6 +16,6 @@ export function Replay({ name, step, described }) {
 function Verdict({ found }) {
   const from = found.start ? `from the checkpoint of step ${found.start}` : "from the start of the run";
   if (found.equal) return html`<p class="small"><strong>Bit for bit.</strong> Every number of the step is the stored one, ${from}.</p>`;
-  return html`<p class="small"><strong>${whole(found.differences.length)} quantities came out otherwise</strong>, ${from}.${found.changes_of_machine ? ` That may be since ${found.changes_of_machine}.` : ""}</p>
-    <ul class="small">${found.differences.slice(0, SHOWN).map(({ place, quantity, stored, replayed }) => html`<li class="wrap">${place}: ${quantity} was ${short(number(stored), 6)}, came out as ${short(number(replayed), 6)}</li>`)}</ul>`;
+  return html`<p class="small"><strong>${whole(found.different)} quantities came out otherwise</strong>, ${from}.${found.changes_of_machine ? ` That may be since ${found.changes_of_machine}.` : ""}</p>
+    <ul class="small">${found.differences.map(({ place, quantity, stored, replayed }) => html`<li class="wrap">${place}: ${quantity} was ${short(number(stored), 6)}, came out as ${short(number(replayed), 6)}</li>`)}</ul>`;
 }
