@@ -4,7 +4,7 @@
 PYTHON ?= python3
 INSTALLED := .venv/.installed
 
-.PHONY: train test lint faults reproduce plan-record picture screenshots
+.PHONY: train test lint faults reproduce plan-record bench bench-peers picture screenshots
 
 train: $(INSTALLED) ## Train the built-in world's model with PPO, live in the terminal
 	.venv/bin/taut train
@@ -25,6 +25,18 @@ reproduce: $(INSTALLED) ## Repeat the published comparison of epochs and clip ra
 
 plan-record: $(INSTALLED) ## Measure the memory of real steps and hold the plan to it
 	.venv/bin/python benchmarks/memory_plan.py
+
+bench: $(INSTALLED) ## A small batch against TRL's GRPOTrainer, the loss step, the sampler; under 15 minutes
+	.venv/bin/python benchmarks/trl_grpo.py --only a --no-record
+	.venv/bin/python benchmarks/loss_step.py --no-record
+	.venv/bin/python benchmarks/sampler_speed.py --pairs 3 --no-record
+
+bench-peers: $(INSTALLED) ## Every benchmark that runs on a CPU, with its record: two hours
+	.venv/bin/python benchmarks/trl_grpo.py
+	.venv/bin/python benchmarks/trl_ppo.py
+	.venv/bin/python benchmarks/loss_step.py --liger
+	.venv/bin/python benchmarks/sampler_speed.py
+	.venv/bin/python benchmarks/growth.py
 
 picture: $(INSTALLED) ## Draw the README's picture from three runs
 	rm -rf runs/picture
