@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from made_up_site import Server
 from playwright.sync_api import Locator, Page, expect
+from test_everywhere import AXE, RULES
+from test_everywhere import told as violation
 
 from taut.store import ReplyRecord, RunWriter, StepRecord, UpdateRecord
 
@@ -98,7 +101,7 @@ def test_a_wider_clip_frees_and_an_open_side_holds_nothing(page: Page, address: 
     page.goto(f"{address}?color=clip&whatif=1&if=high:0.5")
     expect(told(page, "0 are newly held, 1 is freed")).to_be_visible(timeout=90_000)
     expect(page.locator(".field-of-tokens .freed")).to_have_count(1)
-    page.get_by_text("clipped on this side").nth(0).click()
+    page.get_by_text("clip below", exact=True).click()
     expect(told(page, "0 are newly held, 2 are freed")).to_be_visible(timeout=15_000)
     assert row(page, "Clipped share")[1] == "0.0 %"
 
@@ -148,3 +151,23 @@ def test_a_replay_says_whether_every_number_came_out(page: Page, address: str) -
     expect(page.get_by_text("7 quantities came out otherwise")).to_be_visible()
     expect(page.get_by_text("That may be since torch is newer.")).to_be_visible()
     expect(page.get_by_text("reply 0: entropy was 1.5, came out as NaN")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_and_nothing_is_too_wide(
+    new_page: Callable[..., Page], address: str, theme: str
+) -> None:
+    page = new_page(theme=theme, reduced_motion="reduce")
+    page.goto(f"{address}?whatif=1&if=high:0.05")
+    told(page, "1 is newly held, 0 are freed").wait_for(timeout=90_000)
+    page.get_by_text("The step once more").click()
+    page.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
+    found = page.evaluate("(rules) => axe.run(document, rules)", RULES)
+    serious = [entry for entry in found["violations"] if entry["impact"] in ("serious", "critical")]
+    assert [violation(entry) for entry in serious] == []
+    for width in (400, 3840):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(150)
+        assert (
+            page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        )

@@ -34,23 +34,26 @@ class Child:
         """`leaving` says that the server is about to end: what is asked then is given up, and the process ends."""
         self._leaving = leaving
         self._worker = Worker("taut.web.child", "what if", "taut.web.child:answer")
-        self._turn = threading.Lock()
+        self._one_at_a_time = threading.Lock()
         self._counting = threading.Lock()
         self._newest: dict[str, int] = {}
         self.count = 0
         """Questions so far."""
 
-    def ask(self, kind: str, content: dict[str, Any], seconds: float, panel: str = "") -> dict[str, Any]:
-        """Without a `panel` a question is never overtaken.
+    def ask(
+        self, kind: str, content: dict[str, Any], seconds: float, panel: str = "", turn: int = 0
+    ) -> dict[str, Any]:
+        """`turn` numbers a panel's questions, which may come here in another order than they were sent.
 
+        Without a `panel` a question is never overtaken.
         Raises OvertakenError; ValueError where the question is at fault; FailedError where the child is, which the
         next question starts again.
         """
         with self._counting:
             self.count += 1
-            this = self._newest[panel] = self.count
-        with self._turn:
-            if panel and self._newest[panel] != this:
+            self._newest[panel] = max(turn, self._newest.get(panel, 0))
+        with self._one_at_a_time:
+            if panel and self._newest[panel] > turn:
                 raise OvertakenError
             self._give_up_when_leaving(0.0)
             found: dict[str, Any] = self._worker.ask((kind, content), seconds, self._give_up_when_leaving)
@@ -70,7 +73,7 @@ def describe(request: Request) -> Response:
 
 
 async def recompute(request: Request) -> Response:
-    """{"changes", "replies", "panel"} -> the batch under other settings: `child.recompute`, packed by `binary.pack`."""
+    """{"changes", "replies", "panel", "turn"} -> the batch under other settings: `child.recompute`, by `binary.pack`."""
     body = await body_of(request)
     changes, replies, panel = body.get("changes", {}), body.get("replies", []), body.get("panel", "")
     if not isinstance(changes, dict):
@@ -79,8 +82,10 @@ async def recompute(request: Request) -> Response:
         )
     if not isinstance(replies, list) or not all(type(reply) is int for reply in replies):
         raise ValueError('"replies" is a list of the numbers of replies, from 0')
+    if type(turn := body.get("turn", 0)) is not int:
+        raise ValueError('"turn" numbers the questions of a panel')
     question = {"changes": changes, "replies": replies}
-    found = await run_in_threadpool(_ask, request, "recompute", question, SECONDS_TO_ANSWER, str(panel))
+    found = await run_in_threadpool(_ask, request, "recompute", question, SECONDS_TO_ANSWER, str(panel), turn)
     if isinstance(found, Response):
         return found
     packed = await run_in_threadpool(pack, found["header"], found["columns"])
@@ -94,13 +99,13 @@ def replay(request: Request) -> Response:
 
 
 def _ask(
-    request: Request, kind: str, content: dict[str, Any], seconds: float, panel: str = ""
+    request: Request, kind: str, content: dict[str, Any], seconds: float, panel: str = "", turn: int = 0
 ) -> dict[str, Any] | Response:
     run, step = run_of(request), request.path_params["step"]
     child: Child = request.app.state.child
     question = {"directory": str(run.directory.resolve()), "step": step, **content}
     try:
-        return child.ask(kind, question, seconds, panel)
+        return child.ask(kind, question, seconds, panel, turn)
     except OvertakenError:
         return Response(status_code=OVERTAKEN)
     except LostError as error:

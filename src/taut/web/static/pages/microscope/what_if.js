@@ -23,6 +23,7 @@ const SLIDERS = [
   ["algorithm.gamma", "γ", 0, 1, 0.01],
   ["kl.coefficient", "β of the KL", 0, 1, 0.005],
 ];
+const SWITCHES = { "algorithm.clip_low": "clip below", "algorithm.clip_high": "clip above", "algorithm.dual_clip": "dual clip" };
 const NORMALIZATIONS = [["token", "tokens"], ["sequence", "replies"], ["constant", "a constant"]];
 const METRICS = [
   ["clip/binding", "Clipped share", percent, (value) => `${signed(100 * value, 1)} pts`],
@@ -105,8 +106,8 @@ function Control({ spec, value, was, set }) {
   const names = { "algorithm.dual_clip": "off" };
   const note = value === was ? "as it was trained" : `was ${was === null ? names[key] ?? "open" : show(was)}`;
   return html`<div class="what-if-control">
-    ${off ? html`<p class="small muted">${label}: ${names[key] ?? "open"}</p>` : html`<${Slider} label=${label} value=${value} min=${min} max=${Math.max(max, value)} step=${step} format=${show} describe=${note} onInput=${(next) => set(key, next)} />`}
-    ${start !== undefined && html`<${Toggle} label=${key === "algorithm.dual_clip" ? "on" : "clipped on this side"} value=${!off} onChange=${(on) => set(key, on ? was ?? start : null)} />`}</div>`;
+    ${off ? html`<p class="muted what-if-off">${label}: ${names[key] ?? "open"}</p>` : html`<${Slider} label=${label} value=${value} min=${min} max=${Math.max(max, value)} step=${step} format=${show} describe=${note} onInput=${(next) => set(key, next)} />`}
+    ${start !== undefined && html`<${Toggle} label=${SWITCHES[key]} value=${!off} onChange=${(on) => set(key, on ? was ?? start : null)} />`}</div>`;
 }
 
 function Metrics({ before, after, changed }) {

@@ -51,6 +51,7 @@ export function useDescription(name, step, open) {
 export function useRecomputed(name, batch, changes) {
   const [state, setState] = useState({});
   const panel = useRef(String(Math.random())).current;
+  const turn = useRef(0);
   const asked = JSON.stringify(changes);
   useEffect(() => {
     if (asked === "{}") {
@@ -60,7 +61,8 @@ export function useRecomputed(name, batch, changes) {
     let current = true;
     setState((old) => ({ ...old, waiting: true }));
     const replies = batch.replies.map(({ reply }) => reply);
-    const question = { changes: JSON.parse(asked), replies, panel };
+    turn.current += 1; // requests may overtake each other on their way
+    const question = { changes: JSON.parse(asked), replies, panel, turn: turn.current };
     const wait = setTimeout(() => {
       postForBinary(`/api${runPath(name, "steps", batch.step)}/counterfactual`, question).then(
         (buffer) => current && buffer.byteLength && setState({ answer: unpack(buffer) }), // none: it was overtaken
