@@ -73,7 +73,7 @@ def describe(request: Request) -> Response:
 
 
 async def recompute(request: Request) -> Response:
-    """{"changes", "replies", "panel", "turn"} -> the batch under other settings: `child.recompute`, by `binary.pack`."""
+    """{"changes", "replies", "panel", "turn"} -> `child.recompute` of the step, packed by `binary.pack`."""
     body = await body_of(request)
     changes, replies, panel = body.get("changes", {}), body.get("replies", []), body.get("panel", "")
     if not isinstance(changes, dict):
