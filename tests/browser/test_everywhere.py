@@ -139,6 +139,11 @@ def test_the_clip_is_played_by_keys_alone(page: Page) -> None:
     expect(before).to_be_attached()
 
 
+def test_a_mangled_address_costs_no_page(page: Page) -> None:
+    page.goto("/compare?runs=%25ff,second,%25")
+    expect(page.get_by_role("link", name="second").first).to_be_visible()
+
+
 def test_pages_go_on_after_the_server_was_restarted(page: Page, server: Server, problems: list[str]) -> None:
     settle(page, "/")
     server.stop()

@@ -13,8 +13,16 @@ import { Select } from "taut/widgets/select.js";
 import { Sparkline } from "taut/widgets/sparkline.js";
 import { Table } from "taut/widgets/table.js";
 
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return ""; // a mangled link costs its name, not the page
+  }
+}
+
 /** Names in the query string: commas between them, none within. */
-export const NAMES = { parse: (text) => text.split(",").filter(Boolean).map(decodeURIComponent), print: (names) => names.map(encodeURIComponent).join(",") };
+export const NAMES = { parse: (text) => text.split(",").map(decoded).filter(Boolean), print: (names) => names.map(encodeURIComponent).join(",") };
 const SORT = { parse: (text) => { const [key, order] = text.split(" "); return COLUMN_KEYS.has(key) && /^(asc|desc)$/.test(order) ? { key, order } : undefined; }, print: ({ key, order }) => `${key} ${order}` };
 const COLUMN_KEYS = new Set(["run", "status", "steps", "reward/mean", "eval/accuracy", "clip/binding", "created"]);
 const NEWEST_FIRST = { key: "created", order: "desc" };
