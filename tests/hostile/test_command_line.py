@@ -60,7 +60,7 @@ ROWS = {
     "plot into a folder": ("compare first --plot model", "model", "svg"),
     "export over a folder": ("export first model", "'model' exists", "another place"),
     "export over a file": ("export first sums.jsonl", "'sums.jsonl' exists", "another place"),
-    "export of a format that is none": ("export first out --format csv", "--format = csv", "'parquet'"),
+    "export of a format that is none": ("export first out --format xlsx", "--format = xlsx", "'parquet'"),
     "a run that exists": ("train settings.yaml --run.name first", "'first' exists", "another name"),
     "resume of no run": ("train --resume nothing", "nothing", "taut runs|no run"),
 }  # fmt: skip

@@ -68,17 +68,17 @@ def _verifier(path: str) -> Any:
 def _tasks(path: str, seed: int) -> Any:
     name, _, query = path.removeprefix(PREFIX).partition("?")
     arguments = {"seed": seed} | {key: yaml.safe_load(value) for key, value in parse_qsl(query)}
-    gym = _gym()
+    gym = _gym(f"data {path}")
     try:
         return gym.create_dataset(name, **arguments)
     except (ValueError, TypeError, AssertionError) as error:
         raise ValueError(f"data {path}: {error}") from error
 
 
-def _gym() -> Any:
+def _gym(who: str = "this reward") -> Any:
     try:
         import reasoning_gym
         import reasoning_gym.utils
     except ImportError as error:
-        raise ImportError("these tasks need reasoning-gym: pip install 'taut[reasoning]'") from error
+        raise ImportError(f"{who} needs reasoning-gym: pip install 'taut[reasoning]'") from error
     return reasoning_gym
