@@ -50,6 +50,13 @@ def test_the_critic_comes_to_predict_the_returns(make_config, make_learner, make
 def test_warm_up_moves_the_critic_and_not_the_policy(make_config, make_learner, make_batch, run_batch):
     config = make_config(algorithm__preset="ppo", critic__warmup_steps=2, critic__learning_rate=1e-3)
     learner = make_learner(config)
+    with_gradient, forward = [], learner.policy.forward
+
+    def watched(*args):
+        with_gradient.append(torch.is_grad_enabled())
+        return forward(*args)
+
+    learner.policy.forward = watched
     for step in (1, 2):
         policy, critic = flat(learner.policy), flat(learner.critic)
         batch, _, trace = run_batch(learner, make_batch(), step)
@@ -61,9 +68,11 @@ def test_warm_up_moves_the_critic_and_not_the_policy(make_config, make_learner, 
         metrics = step_metrics(batch, trace, config)
         assert "clip/binding" not in metrics, "where the policy takes no step nothing can be clipped"
         assert not any(name.startswith(("clip/", "ratio/", "kl/old_k1")) for name in metrics)
+    assert not any(with_gradient), "the policy is looked at, and takes no backward pass"
     policy = flat(learner.policy)
     run_batch(learner, make_batch(), 3)
     assert not torch.equal(flat(learner.policy), policy)
+    assert any(with_gradient)
 
 
 def test_only_truncated_replies_bootstrap(make_config, make_learner, make_batch, run_batch):

@@ -368,3 +368,24 @@ def test_the_final_pass_records_the_policy_after_the_last_step(
     mask = batch.response_mask
     torch.testing.assert_close(trace.final_logprobs[mask], after[mask])
     assert not torch.allclose(trace.final_logprobs[mask], trace.old_logprobs[mask])
+
+
+def test_a_number_that_is_not_finite_names_its_own_reply_and_not_its_neighbour_in_a_row(
+    make_config, make_learner, make_batch, run_batch
+):
+    """Token 11 has an embedding of NaN. It stands in reply 3 alone; reply 2 has the same prompt, and comes first."""
+    learner, batch = make_learner(make_config()), make_batch()
+    for row, rollout in enumerate(batch.rollouts):
+        reply = [5] * len(rollout.ids)
+        if row == 3:
+            reply[0] = 11
+        batch.reply_ids[row, : len(reply)] = torch.tensor(reply)
+        batch.rollouts[row] = replace(
+            rollout, ids=tuple(reply), prompt=replace(rollout.prompt, ids=(1, 2, 3))
+        )
+    assert learner.policy.packing is not None
+    with torch.no_grad():
+        learner.policy.model.get_input_embeddings().weight[11] = torch.nan
+    _, _, trace = run_batch(learner, batch)
+    assert "of reply 3 " in trace.halted
+    assert trace.old_logprobs[:3][batch.response_mask[:3]].isfinite().all()

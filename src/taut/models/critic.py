@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from taut.models.adapter import Adapter
 from taut.models.decoder import last_hidden_states
-from taut.models.policy import Policy, hidden_before_replies
+from taut.models.packing import packing_costs
+from taut.models.policy import Policy
 from taut.models.sequences import Sequences
 
 
@@ -25,6 +26,8 @@ class Critic(nn.Module):
         super().__init__()
         self.adapter, self.autocast = adapter, autocast
         self.backbone = backbone.eval()
+        self.packing = packing_costs(self.backbone)
+        """None where replies to one prompt cannot share a row."""
         self.head = nn.Linear(backbone.config.get_text_config().hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -54,11 +57,11 @@ class Critic(nn.Module):
 
         0 where `reply_mask` is false.
         """
-        inputs = {"input_ids": sequences.input_ids, "use_cache": False}
-        hidden = last_hidden_states(self.backbone, self.adapter, self.autocast, **inputs).float()
+        inputs = sequences.inputs()
+        hidden = last_hidden_states(
+            self.backbone, self.adapter, self.autocast, **inputs, use_cache=False
+        ).float()
         mask = sequences.reply_mask
-        before = self.head(hidden_before_replies(hidden, sequences)).squeeze(-1)
+        before = self.head(hidden[sequences.before()]).squeeze(-1)
         values = torch.zeros(mask.shape, device=mask.device).masked_scatter(mask, before)
-        last = sequences.prompt_lengths + sequences.reply_lengths - 1
-        at_end = hidden[torch.arange(len(last), device=last.device), last]
-        return values, self.head(at_end).squeeze(-1)
+        return values, self.head(hidden[sequences.ends()]).squeeze(-1)

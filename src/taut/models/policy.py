@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from taut.models.adapter import Adapter
 from taut.models.decoder import compute_type, last_hidden_states
+from taut.models.packing import packing_costs
 from taut.models.sequences import Sequences
 from taut.objective.logprobs import logits_from_hidden, token_logprobs
 
@@ -34,6 +35,8 @@ class Policy(nn.Module):
         if divisor := getattr(config, "logits_scaling", None):
             self.logit_scale = 1.0 / divisor
         self._refuse_unknown_head()
+        self.packing = packing_costs(self.model)
+        """None where replies to one prompt cannot share a row."""
 
     @property
     def backbone(self) -> nn.Module:
@@ -53,13 +56,16 @@ class Policy(nn.Module):
 
     def forward(self, sequences: Sequences, temperature: float) -> tuple[Tensor, Tensor]:
         """Logprobs and entropy, both [b, T] float32, at a temperature; 0 where `reply_mask` is false."""
-        # The last token of the longest sequence predicts nothing that was sampled.
-        states = self.hidden_states(input_ids=sequences.input_ids[:, :-1], use_cache=False)
+        inputs = sequences.inputs()
+        if sequences.packing is None:
+            # The last token of the longest sequence predicts nothing that was sampled.
+            inputs["input_ids"] = sequences.input_ids[:, :-1]
+        states = self.hidden_states(**inputs, use_cache=False)
         mask = sequences.reply_mask
         head = self.model.get_output_embeddings()
         with compute_type(states.device, self.autocast):
             logprobs, entropy = token_logprobs(
-                hidden_before_replies(states, sequences),
+                states[sequences.before()],
                 head.weight,
                 sequences.reply_ids[mask],
                 temperature=temperature,
@@ -91,12 +97,3 @@ class Policy(nn.Module):
         head = self.model.get_output_embeddings()
         with compute_type(hidden.device, self.autocast):
             return logits_from_hidden(hidden, head.weight, head.bias, self.softcap, self.logit_scale).float()
-
-
-def hidden_before_replies(hidden: Tensor, sequences: Sequences) -> Tensor:
-    """[N, H]: of [b, L, H], the states whose logits sampled the N tokens in `reply_mask`, row by row.
-
-    Token t of a reply that follows P prompt tokens was sampled at position P - 1 + t.
-    """
-    rows, offsets = sequences.reply_mask.nonzero(as_tuple=True)
-    return hidden[rows, sequences.prompt_lengths[rows] - 1 + offsets]

@@ -1,4 +1,7 @@
-"""Prompt + reply as the model is fed: right-padded, so that under a causal mask no real token ever sees a pad."""
+"""Prompt + reply as the model is fed: right-padded, so that under a causal mask no real token ever sees a pad.
+
+Or packed: replies to one prompt in one row behind it.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,48 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from taut.models.packing import Costs, Packing, choose_rows, pack
+
 PAD_ID = 0
 """Any valid id does: pads are never attended to and never read."""
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """b sequences of at most L tokens, whose replies have at most T tokens."""
+    """b sequences of at most L tokens, whose replies have at most T tokens; r = b rows, fewer where packed."""
 
-    input_ids: Tensor  # [b, L] int64
+    input_ids: Tensor  # [r, L] int64
     prompt_lengths: Tensor  # [b] int64
     reply_lengths: Tensor  # [b] int64
     reply_ids: Tensor  # [b, T] int64
     reply_mask: Tensor  # [b, T] bool, true where a reply's token has a logprob and a value
+    packing: Packing | None = None
+
+    def inputs(self) -> dict[str, Tensor]:
+        """What a decoder takes."""
+        if self.packing is None:
+            return {"input_ids": self.input_ids}
+        packed = {"position_ids": self.packing.position_ids, "attention_mask": self.packing.attention}
+        return {"input_ids": self.input_ids, **packed}
+
+    def before(self) -> tuple[Tensor, Tensor]:
+        """Row and column of the states whose logits sampled the N tokens in `reply_mask`, reply by reply; both [N].
+
+        The first token of a reply was sampled at the prompt's last.
+        """
+        replies, offsets = self.reply_mask.nonzero(as_tuple=True)
+        at_prompt = self.prompt_lengths[replies] - 1
+        if self.packing is None:
+            return replies, at_prompt + offsets
+        behind = self.packing.starts[replies] + offsets - 1
+        return self.packing.rows[replies], torch.where(offsets == 0, at_prompt, behind)
+
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """Row and column of each reply's last token, which a packing without ends has left out; both [b]."""
+        if self.packing is not None:
+            return self.packing.rows, self.packing.starts + self.reply_lengths - 1
+        rows = torch.arange(len(self.reply_lengths), device=self.reply_lengths.device)
+        return rows, self.prompt_lengths + self.reply_lengths - 1
 
 
 def pad_sequences(
@@ -28,10 +60,13 @@ def pad_sequences(
     replies: Sequence[Sequence[int]],
     device: str,
     reply_mask: Tensor | None = None,
+    costs: Costs | None = None,
+    ends: bool = True,
 ) -> Sequences:
     """Lays out b prompts, each of one token or more, and their replies.
 
-    Without `reply_mask` every token of a reply is in it. The last one always is.
+    Without `reply_mask` every token of a reply is in it. The last one always is. With a decoder's `costs` replies to
+    one prompt share a row where that is cheaper, and then without their last tokens where `ends` is false.
     """
     prompt_lengths, reply_lengths = [len(p) for p in prompts], [len(r) for r in replies]
     assert min(prompt_lengths) > 0, (
@@ -40,12 +75,19 @@ def pad_sequences(
     lengths = torch.tensor(reply_lengths, device=device)
     if reply_mask is None:
         reply_mask = torch.arange(max(reply_lengths), device=device) < lengths[:, None]
+    shared = choose_rows(prompts, reply_lengths, costs) if costs is not None else None
+    packing = None
+    if shared is None:
+        rows = [[*p, *r] for p, r in zip(prompts, replies, strict=True)]
+    else:
+        rows, packing = pack(prompts, replies, shared, device, ends)
     return Sequences(
-        input_ids=pad_ids([[*p, *r] for p, r in zip(prompts, replies, strict=True)], device),
+        input_ids=pad_ids(rows, device),
         prompt_lengths=torch.tensor(prompt_lengths, device=device),
         reply_lengths=lengths,
         reply_ids=pad_ids(replies, device),
         reply_mask=reply_mask,
+        packing=packing,
     )
 
 

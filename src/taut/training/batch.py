@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from taut.models.packing import Costs
 from taut.models.sequences import Sequences, pad_ids, pad_sequences
 from taut.types import Batch, Rollout, Rows, Score
 
@@ -45,11 +46,14 @@ def sequence_lengths(batch: Batch) -> list[int]:
     return [len(rollout.prompt.ids) + len(rollout.ids) for rollout in batch.rollouts]
 
 
-def sequences_of(batch: Batch, rows: Rows, device: str) -> Sequences:
-    """What the model is fed for these rows, padded to the longest of them alone."""
+def sequences_of(
+    batch: Batch, rows: Rows, device: str, costs: Costs | None = None, ends: bool = True
+) -> Sequences:
+    """What the model is fed for these rows, padded to the longest of them alone; `costs` and `ends` as there."""
     chosen = [batch.rollouts[row] for row in rows]
     sampled = batch.sampled[rows, : max(len(r.ids) for r in chosen)].to(device)
-    return pad_sequences([r.prompt.ids for r in chosen], [r.ids for r in chosen], device, sampled)
+    prompts, replies = [r.prompt.ids for r in chosen], [r.ids for r in chosen]
+    return pad_sequences(prompts, replies, device, sampled, costs, ends)
 
 
 def pad_width(x: Tensor, width: int) -> Tensor:

@@ -15,12 +15,12 @@ from taut.config import Config
 from taut.models.critic import Critic
 from taut.models.policy import Policy
 from taut.objective.value import ValueNormalizer
-from taut.training.batch import pad_width, sequence_lengths, sequences_of
+from taut.training.batch import pad_width, sequence_lengths
 from taut.training.micro_batch import micro_batches
 from taut.training.non_finite import NonFiniteError, where_gradient_is_not_finite, where_not_finite
 from taut.training.optimizer import clip_gradients, learning_rate_factor, make_optimizer, set_learning_rate
 from taut.training.snapshot import Learned
-from taut.training.update import critic_gradient, fill_unknown, policy_gradient, reset_moments
+from taut.training.update import critic_gradient, fill_unknown, pass_of, policy_gradient, reset_moments
 from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
 
 
@@ -207,10 +207,13 @@ class LocalLearner:
         self, batch: Batch, rows: Rows, schedule: Schedule, trace: Trace, move: bool = True
     ) -> OptimizerStep | None:
         """All gradients first, then all steps: a number that is not finite stops both models or neither."""
-        step = policy_gradient(self.policy, batch, rows, trace, self.config, schedule)
+        warming_up = self._warming_up(schedule)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not warming_up):
+            # A policy that will not move is looked at, and its backward pass spared.
+            step = policy_gradient(self.policy, batch, rows, trace, self.config, schedule)
         if step is None:
             return None
-        step.applied = step.applied and not self._warming_up(schedule)
+        step.applied = step.applied and not warming_up
         step.scalars["learning_rate"] = self.policy_optimizer.param_groups[0]["lr"]
         optimizers = [] if step.not_finite else self._clipped(step, batch, rows, schedule, trace)
         if move:
@@ -271,7 +274,7 @@ class LocalLearner:
         """Logprobs and entropy [B, T] on the CPU, NaN in the rows that are in no part."""
         whole = torch.full(batch.reply_ids.shape, torch.nan), torch.full(batch.reply_ids.shape, torch.nan)
         for rows in parts:
-            part = policy(sequences_of(batch, rows, self.device), self.config.sampling.temperature)
+            part = pass_of(policy, batch, rows, False, self.config.sampling.temperature)
             for target, seen in zip(whole, part, strict=True):
                 fill_unknown(target, rows, pad_width(seen, target.shape[1]))
         return whole
@@ -280,7 +283,7 @@ class LocalLearner:
         """Values [B, T] in units of reward and, of truncated replies, the value after their last token [B]."""
         values, bootstrap = torch.zeros(batch.reply_ids.shape), torch.zeros(batch.size)
         for rows in parts:
-            part, at_end = critic(sequences_of(batch, rows, self.device))
+            part, at_end = pass_of(critic, batch, rows, True)
             if self.value_normalizer is not None:
                 part, at_end = (
                     self.value_normalizer.denormalize(part),

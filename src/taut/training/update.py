@@ -56,7 +56,7 @@ def _accumulate(
     scalars: dict[str, float] = defaultdict(float)
     seen_rows, seen_logprobs, clips, problem = Rows(), list[Tensor](), list[ClipState](), ""
     for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
-        seen = policy(sequences_of(batch, micro_rows, device), config.sampling.temperature)
+        seen = pass_of(policy, batch, micro_rows, False, config.sampling.temperature)
         logprobs, entropy = (pad_width(x, width) for x in seen)
         fill_unknown(trace.old_logprobs, micro_rows, logprobs)
         fill_unknown(trace.entropy, micro_rows, entropy)
@@ -101,7 +101,7 @@ def critic_gradient(
     count = denominator(batch.response_mask[rows], "token")
     loss_sum, clipped = 0.0, 0
     for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
-        values, _ = critic(sequences_of(batch, micro_rows, device))
+        values, _ = pass_of(critic, batch, micro_rows, True)
         part = part_of(batch, micro_rows, device)
         assert part.values is not None
         assert part.returns is not None
@@ -119,6 +119,22 @@ def critic_gradient(
         loss_sum += loss.item()
         clipped += int(result.clipped.sum())
     return {"value/loss": loss_sum, "value/clipped": clipped / count}
+
+
+def pass_of(
+    model: Policy | Critic, batch: Batch, rows: Rows, ends: bool, *settings: float
+) -> tuple[Tensor, Tensor]:
+    """What the model gives for these rows, those to one prompt packed; `ends` where it is read behind the last token.
+
+    A number that is not finite reaches all replies in its row of a packing. Alone it names its own, so the pass is
+    then taken again with a row each.
+    """
+    device = str(next(model.parameters()).device)
+    sequences = sequences_of(batch, rows, device, model.packing, ends)
+    seen = model(sequences, *settings)
+    if sequences.packing is not None and not torch.isfinite(seen[0]).all():
+        seen = model(sequences_of(batch, rows, device), *settings)
+    return seen
 
 
 def fill_unknown(whole: Tensor, rows: Rows, seen: Tensor) -> None:
