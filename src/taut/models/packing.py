@@ -24,6 +24,10 @@ PROVED = frozenset(
 )
 """Families whose logprobs and gradients the tests hold to the plain layout's."""
 
+PAIR_COST, CAUSAL_PAIRS = 2, 0.75
+"""A product in attention takes as long as two in a matrix, and a kernel that knows that it is causal, as that of a row
+with one reply does, takes three quarters of one that is given a mask (measured: benchmarks/LOG.md)."""
+
 Row = list[int]
 """Positions of replies in their micro-batch, all to one prompt."""
 
@@ -40,12 +44,12 @@ class Packing:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a decoder spends, in products of two numbers."""
+    """What a decoder spends, in the time of a product of two numbers in a matrix."""
 
     token: float
     """On a token: its matrices."""
     pair: float
-    """On a token and one that it may attend to: their score, and adding up its value, in all layers."""
+    """On a token and one in its row: their score, and adding up its value, in all layers."""
 
 
 def packing_costs(model: Any) -> Costs | None:
@@ -59,7 +63,8 @@ def packing_costs(model: Any) -> Costs | None:
     matrices = (
         sum(p.numel() for p in model.base_model.parameters()) - model.get_input_embeddings().weight.numel()
     )
-    return Costs(matrices, 2 * config.num_hidden_layers * config.hidden_size)
+    products = 2 * config.num_hidden_layers * config.hidden_size
+    return Costs(matrices, PAIR_COST * products)
 
 
 def choose_rows(
@@ -67,15 +72,15 @@ def choose_rows(
 ) -> list[Row] | None:
     """The rows of the cheapest layout; None where that is the plain one, a reply a row.
 
-    A row of L tokens costs L · `token` + L² · `pair`, of a row with one reply half the pairs: the kernel then knows
-    that it is causal. Tried are 2, 4, 8 ... and all replies to a prompt a row.
+    A row of L tokens costs L · `token` + L² · `pair`, with one reply CAUSAL_PAIRS of the pairs. Tried are 2, 4, 8 ... and
+    all replies to a prompt a row.
     """
     groups: dict[tuple[int, ...], Row] = {}
     for number, prompt in enumerate(prompts):
         groups.setdefault(tuple(prompt), []).append(number)
     largest = max(len(group) for group in groups.values())
     widest = max(len(prompt) + length for prompt, length in zip(prompts, reply_lengths, strict=True))
-    best, cheapest = None, len(prompts) * widest * (costs.token + widest / 2 * costs.pair)
+    best, cheapest = None, len(prompts) * widest * (costs.token + CAUSAL_PAIRS * widest * costs.pair)
     sizes = sorted({min(2**power, largest) for power in range(1, largest.bit_length() + 1)})
     for size in sizes if largest > 1 else []:
         rows = [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
@@ -114,7 +119,10 @@ def pack(
     padded = torch.tensor([[*row, *[0] * (width - len(row))] for row in positions], device=device)
     belonging = torch.tensor([[*row, *[-1] * (width - len(row))] for row in members], device=device)
     return ids, Packing(
-        padded, _attention(belonging), torch.tensor(row_of, device=device), torch.tensor(starts, device=device)
+        padded,
+        _attention(belonging),
+        torch.tensor(row_of, device=device),
+        torch.tensor(starts, device=device),
     )
 
 
