@@ -72,8 +72,8 @@ def choose_rows(
 ) -> list[Row] | None:
     """The rows of the cheapest layout; None where that is the plain one, a reply a row.
 
-    A row of L tokens costs L · `token` + L² · `pair`, with one reply CAUSAL_PAIRS of the pairs. Tried are 2, 4, 8 ... and
-    all replies to a prompt a row.
+    A row of L tokens costs L · `token` + L² · `pair`, with one reply CAUSAL_PAIRS of the pairs. Tried are 2, 4, 8 ...
+    and all replies to a prompt a row.
     """
     groups: dict[tuple[int, ...], Row] = {}
     for number, prompt in enumerate(prompts):
