@@ -52,6 +52,13 @@ def run(
         for work in chosen
         for row in compare(work, algorithm, trl, options.pairs, options.warm_up + 2 * (work.name == "a"))
     ]
+    for work, row in summaries(rows).items():
+        print(
+            f"({work}) Taut's seconds: " + ", ".join(f"{name} {s:.3g}" for name, s in row["phases"].items())
+        )
+        print(
+            f"({work}) memory {row['ours_peak_bytes'] / 1e9:.2f} GB, TRL {row['peer_peak_bytes'] / 1e9:.2f} GB"
+        )
     claims = claims_of(rows)
     for each in claims:
         print(f"{'holds' if each['holds'] else 'MISSED':7} {each['what']}: {each['value']} ({each['goal']})")
