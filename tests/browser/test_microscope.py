@@ -220,7 +220,7 @@ def test_hovering_shows_every_number_of_a_token(scope: Page) -> None:
     expect(detail).to_contain_text("seen in this optimiser step")
     track = scope.get_by_role("group", name="Ratio of the token at each sighting")
     expect(track).to_have_attribute(
-        "aria-label", "Ratio of the token at each sighting: step 0: 1.000; step 2: 1.500 held"
+        "aria-label", "Ratio of the token at each sighting: step 1: 1.000; step 3: 1.500 held"
     )
 
 
@@ -229,7 +229,7 @@ def test_keys_walk_through_tokens_steps_and_held_tokens(scope: Page) -> None:
     field.focus()
     for key, token in [("ArrowRight", 0), ("ArrowRight", 1), ("End", 3), ("ArrowLeft", 2), ("Home", 0)]:
         scope.keyboard.press(key)
-        expect(scope.get_by_test_id("detail").locator("h2")).to_have_text(f"Token {token}")
+        expect(scope.get_by_test_id("detail").locator("h2")).to_have_text(f"Token {token + 1} of 4")
     for key, told in [
         ("]", "epoch 1 · step 2 of 2"),
         ("]", "epoch 2 · step 1 of 2"),
@@ -240,8 +240,8 @@ def test_keys_walk_through_tokens_steps_and_held_tokens(scope: Page) -> None:
     scope.keyboard.press("]")
     for key, token in [("n", 2), ("n", 0), ("b", 2)]:
         scope.keyboard.press(key)
-        expect(scope.get_by_test_id("detail").locator("h2")).to_have_text(f"Token {token}")
-    said = "Token 2: +, Ratio ρ 0.700, held below the range: no gradient"
+        expect(scope.get_by_test_id("detail").locator("h2")).to_have_text(f"Token {token + 1} of 4")
+    said = "Token 3: +, Ratio ρ 0.700, held below the range: no gradient"
     expect(scope.get_by_role("status").filter(has_text=said)).to_have_count(1)
     scope.keyboard.press("Escape")
     expect(scope.get_by_test_id("detail")).to_have_count(0)
@@ -295,7 +295,7 @@ def test_a_link_brings_back_all_that_is_seen(page: Page) -> None:
     page.goto("/runs/by%20hand/steps/1/replies/0?at=2&color=td&token=2&numbers=0&scope=batch")
     expect(page.get_by_role("heading", level=1)).to_have_text("The batch of step 1")
     expect(page.get_by_label("Colour by")).to_have_value("td")
-    expect(page.get_by_test_id("detail").locator("h2")).to_contain_text("Token 2")
+    expect(page.get_by_test_id("detail").locator("h2")).to_contain_text("Token 3 of")
     expect(page.get_by_test_id("at")).to_have_text("epoch 2 · step 1 of 2")
     assert page.locator(".t[data-on]").all_inner_texts() == ["+"]
     assert page.locator(".reply-block").count() == 2

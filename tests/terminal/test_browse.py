@@ -17,6 +17,8 @@ from taut.terminal.browse.app import Browser
 from taut.terminal.browse.pages import StepsPage
 from taut.terminal.browse.step import StepReplies, td_errors
 
+BACK, ON = "left_square_bracket", "right_square_bracket"
+
 
 def walk(run, *presses, size=(80, 24), step=-1):
     """What the screen shows, as lines: at first, and after each press. A press that is a function is called."""
@@ -67,7 +69,7 @@ def test_from_steps_to_replies_to_tokens_and_back(made_up_run):
     # Of the 6 trained tokens that each reply's 2 sightings showed, the clip bound one.
     assert [row[:5] for row in rows] == [["0", "0.000", "3", "16.7", "%"], ["1", "1.000", "3", "16.7", "%"]]
     assert [row[6] == "cut" for row in rows] == [False, True]
-    place = "step 2, reply 1 reward 1.000, cut optimiser step 3 of 0 to 3, epoch 2"
+    place = "step 2, reply 1 reward 1.000, cut optimiser step 4 of 4, epoch 2"
     assert " ".join(tokens[0].split()) == place
     assert ["1.00", "1.50△", "0.50▼"] in words(tokens)
     assert "3 steps" in back[0]
@@ -83,18 +85,18 @@ def test_hostile_text_is_shown_and_not_obeyed(made_up_run):
 
 
 def test_scrubbing_replays_how_the_ratios_moved(made_up_run):
-    frames = walk(made_up_run, "enter", "enter", *["left"] * 4, "right", "n", "left")[2:]
+    frames = walk(made_up_run, "enter", "enter", *[BACK] * 4, ON, "full_stop", BACK)[2:]
     ones, moved = ["1.00", "1.00", "1.00"], ["1.00", "1.50▲", "0.50▽"]
     for lines, place, stale, beneath in zip(
         frames,
-        ("3 of 0 to 3, epoch 2", "2 of 0 to 3, epoch 2", "1 of 0 to 3, epoch 1", "0 of", "0 of", "1 of"),
-        (", seen at 2", "", ", seen at 0", "", "", ", seen at 0"),
+        ("4 of 4, epoch 2", "3 of 4, epoch 2", "2 of 4, epoch 1", "1 of", "1 of", "2 of"),
+        (", as of step 3", "", ", as of step 1", "", "", ", as of step 1"),
         (moved, moved, ones, ones, ones, ones),
         strict=False,
     ):
         assert f"optimiser step {place}" in lines[0]
         head = " ".join(" ".join(lines[:2]).split())
-        assert ("seen at" in head, stale in head) == (bool(stale), True)
+        assert ("as of" in head, stale in head) == (bool(stale), True)
         assert beneath in words(lines)
     assert "reply 1 " in frames[6][0]
     assert "not seen yet" in " ".join(" ".join(frames[7][:2]).split())
@@ -111,7 +113,7 @@ def test_the_colour_goes_round_what_the_run_has(made_up_run):
 
 
 def test_a_token_has_all_its_numbers_on_a_line(made_up_run):
-    keys = ("h", "full_stop", "full_stop", "comma", "h", "left", "left", "h")
+    keys = ("n", "right", "right", "left", "n", BACK, BACK, "b")
     found = [" ".join(" ".join(lines).split()) for lines in walk(made_up_run, "enter", "enter", *keys)[2:]]
     assert "1/3 '7' id 7 ratio 1.000 advantage +1.000" in found[0]
     held = "2/3 '8' id 8 held above ratio 1.500 advantage +1.000 logprob 0.405 sampler gap +0e+00"
@@ -123,7 +125,9 @@ def test_a_token_has_all_its_numbers_on_a_line(made_up_run):
 
 
 def test_one_goes_from_reply_to_reply_in_the_order_of_the_list(made_up_run):
-    frames = walk(made_up_run, "enter", "enter", "n", "n", "p", "escape", "o", "enter", "n")
+    frames = walk(
+        made_up_run, "enter", "enter", "full_stop", "full_stop", "comma", "escape", "o", "enter", "full_stop"
+    )
     shown = {place: frames[place][0].split()[3] for place in (2, 3, 4, 5, 8, 9)}
     assert shown == {2: "0", 3: "1", 4: "0", 5: "1", 8: "1", 9: "0"}, "the best reward is first in the end"
 
@@ -186,7 +190,7 @@ def test_td_errors_pass_over_what_is_not_trained(made_up_run):
 
 
 def test_what_an_environment_told_is_dotted(told_run):
-    lines = walk(told_run, "enter", "enter", "full_stop")[-1]
+    lines = walk(told_run, "enter", "enter", "right")[-1]
     assert ["1.00", "┈", "0.50▽"] in words(lines)
     assert any("told by the environment, not trained on ┈┈┈┈" in line for line in lines)
     assert any("2/3 '8' id 8  told by the environment" in line for line in lines)
@@ -261,7 +265,7 @@ def test_long_replies_are_scrolled_and_the_token_stays_in_sight(made_up_run, tmp
     with RunWriter.create(tmp_path / "long", to_json(made_up_run.config), {}) as writer:
         constants = {"clip_low": 0.2, "clip_high": 0.2, "surrogate": "clipped"}
         writer.append(StepRecord(1, constants, {}, [long], [UpdateRecord(0, 0, np.arange(1), [seen])]))
-    frames = walk(Run.open(tmp_path / "long"), "enter", "enter", "h", "end")[2:]
+    frames = walk(Run.open(tmp_path / "long"), "enter", "enter", "n", "end")[2:]
     at_first, at_the_held, at_the_end = map("\n".join, frames)
     assert "2.00▲" not in at_first
     assert "2.00▲" in at_the_held

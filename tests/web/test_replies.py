@@ -99,7 +99,7 @@ def test_a_list_holds_what_a_table_shows(client: TestClient) -> None:
     assert (row["length"], row["reward"], row["prompt"], row["text_bytes"]) == (2, 3.0, "1+1=", 8)
     # Held: the first token of reply 3 at its second sighting, ρ = 1.3 with A = 1. One of four sightings of tokens.
     assert row["clip/binding"] == 0.25
-    assert row["kl/old_k1"] == pytest.approx(-np.log(1.3) / 2, rel=1e-6)
+    assert row["kl/old_k3"] == pytest.approx((0.3 - np.log(1.3)) / 2, rel=1e-6)
     assert row["kl/ref_k3"] is None
     # ρ = 1.2 in float32 is on the edge, which is inside.
     assert [row["clip/binding"] for row in answer["replies"]] == [0, 0, 0, 0.25]
@@ -111,7 +111,7 @@ def test_lists_are_sorted_with_what_has_no_value_last(client: TestClient) -> Non
     assert listed(client, sort="reward", order="asc") == [0, 2, 3, 1]
     assert listed(client, sort="clip", order="desc")[0] == 3
     assert listed(client, sort="failures", order="desc")[0] == 1
-    assert listed(client, sort="kl", order="desc") == [0, 1, 2, 3]
+    assert listed(client, sort="kl", order="desc") == [3, 2, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def micro_batches(evidence: Evidence) -> Finding | None:
         n for n in names if abs(one[n] - other[n]) > absolute + relative * max(abs(one[n]), abs(other[n]))
     ]
     name = (apart or names)[0]
-    measured = f"in two cuts of the batch {name} is {one[name]:.6g} and {other[name]:.6g}"
+    measured = f"in two cuts of the batch {name} is {one[name]:.9g} and {other[name]:.9g}"
     advice = "divide by counts of the whole minibatch, taken before the first forward pass"
     return judge(not apart, measured, advice)
 

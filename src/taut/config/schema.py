@@ -251,7 +251,7 @@ class ChecksConfig(Section):
 
 
 class StoreConfig(Section):
-    keep_newest: PositiveInt = 20
+    keep_newest: PositiveInt = 100
     """Newest batches kept whole; of the older ones every 50th step is."""
     max_gb: Positive = 5.0
     """Bound on the space of whole batches, in 10⁹ bytes."""

@@ -69,7 +69,8 @@ def glance(path: Path) -> dict[str, Any]:
 
     `created` and `heartbeat` are in seconds since the epoch. `reward/mean` is over the last 5 steps,
     `eval/accuracy` the last measured, `clip/binding` the mean of all steps. `parent` and `parent_step` say what
-    a fork goes on from. `course` is the reward of every step, [N] float64.
+    a fork goes on from, `fault` which fault was put into it on purpose.
+    `course` is the reward of every step, [N] float64.
 
     Raises ValueError where it cannot be read, or another version of the store wrote it.
     """
@@ -90,6 +91,7 @@ def glance(path: Path) -> dict[str, Any]:
         "clip/binding": _mean(shares),
         "parent": meta["facts"].get("parent"),
         "parent_step": meta["facts"].get("parent_step"),
+        "fault": meta["facts"].get("fault"),
         "course": rewards,
     }
 

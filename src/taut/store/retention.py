@@ -18,7 +18,7 @@ class RetentionPolicy:
     Where these exceed `max_bytes`, the oldest go first; the newest batch always stays.
     """
 
-    newest: int = 20
+    newest: int = 100
     max_bytes: float = 5e9
 
 

@@ -16,7 +16,7 @@ from taut.store.run import Run
 LONGEST_NAME = 255  # bytes
 UNREADABLE = {
     "status": "unreadable", "created": 0.0, "steps": 0, "reward/mean": None, "eval/accuracy": None,
-    "clip/binding": None, "parent": None, "parent_step": None,
+    "clip/binding": None, "parent": None, "parent_step": None, "fault": None,
 }  # fmt: skip
 """The row of a run whose store is damaged or of another Taut."""
 

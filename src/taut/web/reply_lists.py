@@ -37,7 +37,7 @@ SORTS: Mapping[str, Callable[[Row], float | None]] = {
     "reward": lambda row: row["reward"],
     "length": lambda row: row["length"],
     "clip": lambda row: row["clip/binding"],
-    "kl": lambda row: row["kl/old_k1"],
+    "kl": lambda row: row["kl/old_k3"],
     "kl_ref": lambda row: row["kl/ref_k3"],
     "failures": lambda row: len(row["failures"]),
 }
@@ -126,7 +126,7 @@ def step_states(run: Run) -> dict[str, list[int]]:
 
 
 def _row(preview: ReplyPreview, numbers: Numbers) -> Row:
-    absent: Numbers = dict.fromkeys(("clip/binding", "kl/old_k1", "kl/ref_k3"))
+    absent: Numbers = dict.fromkeys(("clip/binding", "kl/old_k3", "kl/ref_k3"))
     return {**preview._asdict(), **absent, **numbers}
 
 

@@ -21,19 +21,21 @@ def reply_numbers(tokens: ReplyTokens, constants: Mapping[str, Any], applied: Se
 
     clip/binding   share of its trained tokens that the clip held, over the applied optimiser steps that saw it
     kl/ref_k3      mean over its trained tokens of k3 between the policy before the batch and the reference, nats
-    kl/old_k1      mean over its trained tokens of -log ρ as last seen in the batch, nats: how far the batch moved it
+    kl/old_k3      mean over its trained tokens of ρ - 1 - log ρ as last seen in the batch, nats: how far the batch
+                   moved it
     ratio/max      the largest and
     ratio/min      the smallest ratio that an applied optimiser step saw
     """
     mask, old = tokens.mask, tokens.arrays.get("old_logprobs")
-    found: Numbers = dict.fromkeys(("clip/binding", "kl/ref_k3", "kl/old_k1", "ratio/max", "ratio/min"))
+    found: Numbers = dict.fromkeys(("clip/binding", "kl/ref_k3", "kl/old_k3", "ratio/max", "ratio/min"))
     if old is None or not mask.any():
         return found
     if "ref_logprobs" in tokens.arrays:
         x = (tokens.arrays["ref_logprobs"] - old)[mask]
         found["kl/ref_k3"] = float(np.mean(np.expm1(x.astype(np.float64)) - x))
     if tokens.sightings:
-        found["kl/old_k1"] = float(-np.mean((tokens.sightings[-1].logprobs - old)[mask], dtype=np.float64))
+        moved = (tokens.sightings[-1].logprobs - old)[mask].astype(np.float64)
+        found["kl/old_k3"] = float(np.mean(np.expm1(moved) - moved))
     seen = [seen.logprobs for seen in tokens.sightings if applied[seen.optimizer_step]]
     if seen:
         advantages = tokens.arrays.get("advantages", np.zeros_like(old))

@@ -32,8 +32,8 @@ class Lines(ScrollView, can_focus=True):
     """Lines of text, of which only those in sight are drawn."""
 
     BINDINGS: ClassVar = [  # here, since a scrolled widget has its own for these keys
-        Binding("left", "screen.scrub(-1)", "optimiser step", key_display="← →"),
-        Binding("right", "screen.scrub(1)", show=False),
+        Binding("left", "screen.token(-1)", "token", key_display="← →"),
+        Binding("right", "screen.token(1)", show=False),
     ]
 
     def __init__(self) -> None:
@@ -142,16 +142,17 @@ class RepliesScreen(ListScreen):
 
 
 class TokensScreen(Screen[None]):
-    """One reply, token by token, at one optimiser step."""
+    """One reply, token by token, at one optimiser step. The keys are those of the web microscope."""
 
     BINDINGS: ClassVar = [
         Binding("c", "color(1)", "colour"),
         Binding("C", "color(-1)", show=False),
-        Binding("full_stop", "token(1)", "token", key_display=", ."),
-        Binding("comma", "token(-1)", show=False),
-        Binding("h", "held", "held"),
-        Binding("n", "reply(1)", "reply", key_display="n p"),
-        Binding("p", "reply(-1)", show=False),
+        Binding("right_square_bracket", "scrub(1)", "optimiser step", key_display="[ ]"),
+        Binding("left_square_bracket", "scrub(-1)", show=False),
+        Binding("n", "held(1)", "held", key_display="n b"),
+        Binding("b", "held(-1)", show=False),
+        Binding("full_stop", "reply(1)", "reply", key_display=", ."),
+        Binding("comma", "reply(-1)", show=False),
         BACK,
         Binding("q", "app.quit", "quit"),
     ]
@@ -193,8 +194,8 @@ class TokensScreen(Screen[None]):
         self.page.move(by)
         self._draw_in_sight()
 
-    def action_held(self) -> None:
-        self.page.next_held()
+    def action_held(self, way: int) -> None:
+        self.page.next_held(way)
         self._draw_in_sight()
 
     def action_reply(self, by: int) -> None:

@@ -108,7 +108,7 @@ class RepliesPage:
         return head.append(f"   {len(self.step.records)} replies, {how}")
 
     def headings(self) -> list[Text]:
-        right = ("reply", "reward", "tokens", clip_label(self.surrogate), "KL")
+        right = ("reply", "reward", "tokens", clip_label(self.surrogate), "KL, k3")
         return [*(_right(name) for name in right), Text("ended"), Text("prompt, reply")]
 
     def rows(self) -> Rows:
@@ -169,13 +169,13 @@ class TokensPage:
         length = len(self.step.records[self.reply].ids)
         self.token = min(max(self.token + by, 0), length - 1)
 
-    def next_held(self) -> None:
-        """Moves to the next token that the clip holds, and from the last to the first."""
+    def next_held(self, way: int = 1) -> None:
+        """Moves to the next token that the clip holds (the one before with -1), around the ends."""
         names = self.seen.clips
         held = [place for place, name in enumerate(names) if name in ("high", "low", "dual")]
-        behind = [place for place in held if place > self.token]
+        ahead = [place for place in held if way * (place - self.token) > 0]
         if held:
-            self.token = (behind or held)[0]
+            self.token = (ahead or held)[0 if way > 0 else -1]
         else:
             self.told = "the clip holds no token of this reply here"
 
@@ -185,7 +185,9 @@ class TokensPage:
         head = Text().append(f"step {self.step.step}, reply {self.reply}", "bold")
         head.append(f"   {reward}{', cut' if record.finish_reason == 'length' else ''}   ")
         head.append(self.step.place(self.at))
-        stale = {None: ", not seen yet", self.at: ""}.get(seen.seen_at, f", seen at {seen.seen_at}")
+        stale = {None: ", not seen yet", self.at: ""}.get(
+            seen.seen_at, f", as of step {(seen.seen_at or 0) + 1}"
+        )
         head.append(stale, "yellow")
         quantity = self.quantities[self.color]
         head.append(f"\ncoloured by {quantity.name}: {quantity.meaning}")

@@ -49,7 +49,7 @@ QUANTITIES = (
     Quantity("advantage", "A as used", lambda seen: seen.record.advantages),
     Quantity("logprob", "log π now, in nats", lambda seen: seen.logprobs, "{:.2f}"),
     Quantity("entropy", "before the updates, in nats", lambda seen: seen.record.entropy, "{:.2f}"),
-    Quantity("KL from ref", "log π now - log π ref", lambda seen: _minus(seen.logprobs, seen.record.ref_logprobs)),
+    Quantity("KL to ref", "k1: log π now - log π ref", lambda seen: _minus(seen.logprobs, seen.record.ref_logprobs)),
     Quantity("value", "the critic's", lambda seen: seen.record.values),
     Quantity("TD error", "r + γV' - V", lambda seen: td_errors(seen.record, seen.gamma)),
     Quantity("return", "what the critic learns", lambda seen: seen.record.returns),

@@ -47,9 +47,9 @@ class StepReplies:
         return len(self.batch.updates)
 
     def place(self, optimizer_step: int) -> str:
-        """Where an optimiser step stands in the batch, in words."""
+        """Where an optimiser step stands in the batch, in words, counted from 1."""
         epoch = self.batch.updates[optimizer_step].epoch
-        return f"optimiser step {optimizer_step} of 0 to {self.optimizer_steps - 1}, epoch {epoch + 1}"
+        return f"optimiser step {optimizer_step + 1} of {self.optimizer_steps}, epoch {epoch + 1}"
 
     def sighting(self, reply: int, optimizer_step: int) -> tuple[int, int] | None:
         """The latest optimiser step at or before this one that saw the reply, and its row there."""

@@ -7,7 +7,7 @@ const VALUES = {
   reward: (row) => number(row.reward),
   length: (row) => row.length,
   clip: (row) => number(row["clip/binding"]),
-  kl: (row) => number(row["kl/old_k1"]),
+  kl: (row) => number(row["kl/old_k3"]),
   kl_ref: (row) => number(row["kl/ref_k3"]),
   failures: (row) => Object.keys(row.failures).length,
 };

@@ -1,5 +1,5 @@
 // All numbers of one token.
-import { fixed, short, signed } from "taut/lib/format.js";
+import { fixed, short, signed, whole } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
 import { klEstimates } from "taut/maths/microscope.js";
 import { kindOf } from "taut/pages/microscope/field.js";
@@ -60,7 +60,7 @@ export function Detail({ batch, moment, token, chosen }) {
   const kind = kindOf(batch, token);
   const when = seen < 0 ? "not seen yet" : seen < moment.at ? `last seen in ${stepWords(batch.optimizer_steps, seen)}` : "seen in this optimiser step";
   return html`<section class="panel detail" data-testid="detail">
-    <h2>Token ${token - reply.start}${batch.replies.length > 1 ? html` <span class="faint small">of reply ${reply.reply}</span>` : ""}</h2>
+    <h2>Token ${token - reply.start + 1} of ${whole(reply.length)}${batch.replies.length > 1 ? html` <span class="faint small">of reply ${reply.reply}</span>` : ""}</h2>
     <p><span class="detail-text mono wrap">${drawn(batch.pieces[batch.columns.ids[token]])}</span> <span class="faint small">id ${batch.columns.ids[token]}${chosen === token ? " · chosen" : ""}</span></p>
     ${kind && html`<p class="small warn">${KINDS[kind]}</p>`}
     ${batch.optimizer_steps.length > 0 && html`<p class="small muted">${when}</p>`}

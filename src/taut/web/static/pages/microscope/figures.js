@@ -28,14 +28,14 @@ export function Track({ batch, moment, token, overlay }) {
     const band = (from, to) => html`<rect x="46" width=${width - 54} y=${y(to)} height=${Math.max(0, y(from) - y(to))} fill="url(#track-hatch)" />`;
     return html`<defs><${Hatch} id="track-hatch" /></defs>
       ${Number.isFinite(high) && high < domain[1] && band(high, domain[1])}${low > domain[0] && band(domain[0], low)}
-      <${AxisY} scale=${y} x=${46} count=${4} grid=${width - 8} format=${(value) => fixed(value, 2)} /><${AxisX} scale=${x} y=${150} label="optimiser step" count=${Math.min(count, 8)} format=${(value) => (Number.isInteger(value) ? String(value) : "")} />
+      <${AxisY} scale=${y} x=${46} count=${4} grid=${width - 8} format=${(value) => fixed(value, 2)} /><${AxisX} scale=${x} y=${150} label="optimiser step" count=${Math.min(count, 8)} format=${(value) => (Number.isInteger(value) ? String(value + 1) : "")} />
       <line class="track-now" x1=${x(moment.at)} x2=${x(moment.at)} y1="8" y2="150" />
       <path class="track-held" d=${line(steps)} />
       ${track.map(({ optimizerStep, ratio, state }) => (Number.isFinite(ratio)
     ? html`<circle key=${optimizerStep} cx=${x(optimizerStep)} cy=${y(ratio)} r="4.5" class=${isHeld(state) ? "track-dot held" : "track-dot"} />`
     : html`<text key=${optimizerStep} class="track-none" x=${x(optimizerStep)} y="20" text-anchor="middle">${fixed(ratio)}</text>`))}`;
   };
-  const words = track.map(({ optimizerStep, ratio, state }) => `step ${optimizerStep}: ${fixed(ratio, 3)}${isHeld(state) ? " held" : ""}`).join("; ");
+  const words = track.map(({ optimizerStep, ratio, state }) => `step ${optimizerStep + 1}: ${fixed(ratio, 3)}${isHeld(state) ? " held" : ""}`).join("; ");
   return html`<section class="figure"><h3>Its ratio through the batch</h3>
     <p class="small faint">A dot where the token was seen; between, its last value stands. Hatched: out of the range.</p>
     <${Figure} label=${`Ratio of the token at each sighting: ${words}`} height=${190} first=${360} draw=${draw} /></section>`;

@@ -41,7 +41,7 @@ export function ReplyPage({ name, step, reply }) {
   const replies = scope === "batch" ? "" : `?replies=${encodeURIComponent(reply)}`;
   const { batch, error } = useTokens(`/api${runPath(name, "steps", step)}/tokens${replies}`);
   return html`<div class="page-head"><div>
-      <p class="small"><${Link} href=${runPath(name)}>${name}</${Link}> › <${Link} href=${runPath(name, "steps", step)}>step ${step}</${Link}></p>
+      <p class="small crumbs"><${Link} href=${runPath(name)}>${name}</${Link}> › <${Link} href=${runPath(name, "steps", step)}>step ${step}</${Link}></p>
       <h1>${scope === "batch" ? `The batch of step ${step}` : `Reply ${reply}`}</h1></div>
     <div class="row"><${Segmented} label="Show" hideLabel value=${scope} onChange=${setScope} options=${[{ value: "reply", label: "This reply" }, { value: "batch", label: "Whole batch" }]} /></div></div>
     ${error && html`<p class="panel" role="alert">${error.message}</p>`}
@@ -106,7 +106,7 @@ export function Microscope({ name, batch, scope }) {
 function spoken(batch, moment, token, spec, values) {
   const state = Number.isNaN(moment.ratio[token]) ? "" : `, ${stateWords(moment.states[token], moment.constants.surrogate)}`;
   const value = spec.scale === "clip" ? "" : `, ${spec.label} ${fixed(values[token], 3)}`;
-  return `Token ${token - batch.replies[replyOf(batch, token)].start}: ${drawn(batch.pieces[batch.columns.ids[token]])}${value}${state}`;
+  return `Token ${token - batch.replies[replyOf(batch, token)].start + 1}: ${drawn(batch.pieces[batch.columns.ids[token]])}${value}${state}`;
 }
 
 /** What the scrubber's place comes to, in words. */

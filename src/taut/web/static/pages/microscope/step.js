@@ -21,11 +21,11 @@ export function StepPage({ name, step }) {
   const { step: newest } = useRun(name);
   const states = useData(`/api${runPath(name, "steps")}`, [newest]); // a run that goes on adds steps, and drops some
   return html`<div class="page-head"><div>
-      <p class="small"><${Link} href=${runPath(name)}>${name}</${Link}> › steps</p><h1>Step ${step}</h1></div>
+      <p class="small crumbs"><${Link} href=${runPath(name)}>${name}</${Link}> › steps</p><h1>Step ${step}</h1></div>
     <div class="row"><${Segmented} label="Show replies as" hideLabel value=${view} onChange=${setView} options=${[{ value: "table", label: "Table" }, { value: "groups", label: "Groups" }]} />
       <${SaveMenu} name=${name} step=${step} /></div></div>
     ${states.data && html`<${Kept} name=${name} step=${Number(step)} states=${states.data} />`}
-    <${Replies} name=${name} step=${step} view=${view} />`;
+    <${Replies} name=${name} step=${step} view=${view} kept=${states.data?.kept.includes(Number(step)) ?? true} />`;
 }
 
 /** Which steps can be looked at, and what became of the others. */
@@ -42,10 +42,10 @@ function Kept({ name, step, states }) {
   const near = kept.length > 60 ? kept.filter((other, at) => place < 0 || Math.abs(at - place) <= 20 || at === 0 || at === kept.length - 1) : kept;
   return html`<nav class="section" style=${{ marginTop: 0 }} aria-label="Steps whose replies are kept"><div class="kept">
       ${near.map((other) => html`<${Link} key=${other} href=${path(other)} aria-current=${other === step ? "page" : undefined}>${other}</${Link}>`)}</div>
-    <p class="small faint">${whole(kept.length)} steps have their replies${dropped.length ? `; those of ${whole(dropped.length)} others were dropped to save space` : ""}${superseded.length ? `; ${whole(superseded.length)} were taken again by a resume, and show what the resume did` : ""}.</p></nav>`;
+    <p class="small faint kept-words">${kept.length === 1 ? "1 step has its replies" : `${whole(kept.length)} steps have their replies`}${dropped.length ? `; those of ${whole(dropped.length)} ${dropped.length === 1 ? "other" : "others"} were dropped to save space` : ""}${superseded.length ? `; ${whole(superseded.length)} ${superseded.length === 1 ? "was" : "were"} taken again by a resume, and ${superseded.length === 1 ? "shows" : "show"} what the resume did` : ""}.</p></nav>`;
 }
 
-function Replies({ name, step, view }) {
+function Replies({ name, step, view, kept }) {
   const [sort, setSort] = useUrlState("sort", view === "groups" ? "group" : "reply");
   const [order, setOrder] = useUrlState("order", "asc");
   const [filter, setFilter] = useUrlState("filter", "");
@@ -61,11 +61,11 @@ function Replies({ name, step, view }) {
   };
   const shown = data ?? last;
   return html`
-    <div class="step-tools">
+    ${kept && html`<div class="step-tools">
       <${Typed} label="Search prompts and replies" value=${search} onCommit=${restart(setSearch)} />
       <${Typed} label="Filter, such as reward>=0.5, length<100" value=${filter} onCommit=${restart(setFilter)} />
       <${Segmented} label="Only" value=${FILTERS.some(([value]) => value === filter) ? filter : "-"} onChange=${restart(setFilter)} options=${FILTERS.map(([value, label]) => ({ value, label }))} />
-    </div>
+    </div>`}
     ${error && html`<p class="panel" role="alert">${error.message}</p>`}
     ${!shown && loading && html`<p class="muted">Reading replies…</p>`}
     ${shown && !error && html`<div aria-busy=${loading}>
@@ -103,8 +103,8 @@ function List({ name, step, rows, surrogate, sort, onSort }) {
     { key: "reward", label: "Reward", number: true, sortable: true, show: reward },
     { key: "length", label: "Tokens", number: true, sortable: true, show: (row) => whole(row.length) },
     { key: "clip", label: surrogate === "cispo" ? "Weight-capped share" : "Clipped share", title: "Of its tokens, over the optimiser steps of the batch", number: true, sortable: true, show: (row) => optional(percent)(row["clip/binding"]) },
-    { key: "kl", label: "KL to old", title: "k1 over its tokens as last seen: how far the batch moved it, in nats a token", number: true, sortable: true, show: (row) => optional((value) => fixed(value, 4))(row["kl/old_k1"]) },
-    { key: "kl_ref", label: "KL to reference", title: "k3, in nats a token", number: true, sortable: true, show: (row) => optional((value) => fixed(value, 4))(row["kl/ref_k3"]) },
+    { key: "kl", label: "KL to old, k3", title: "k3 over its tokens as last seen: how far the batch moved it, in nats a token", number: true, sortable: true, show: (row) => optional((value) => fixed(value, 4))(row["kl/old_k3"]) },
+    { key: "kl_ref", label: "KL to reference, k3", title: "k3 before the batch, in nats a token", number: true, sortable: true, show: (row) => optional((value) => fixed(value, 4))(row["kl/ref_k3"]) },
     { key: "failures", label: "Failures", sortable: true, show: (row) => html`<${Marks} row=${row} />` },
     { key: "prompt", label: "Prompt", show: (row) => html`<span class="preview" style=${{ minWidth: "8rem" }}>${row.prompt}</span>` },
     { key: "text", label: "Text", show: (row) => html`<${Text} name=${name} row=${row} />` },

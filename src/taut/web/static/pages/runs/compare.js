@@ -80,7 +80,7 @@ export function ComparePage() {
   const connected = useConnected();
   const results = names.map((name, at) => ({ id: name, at, ...(rows.find(({ run }) => run === name) ?? { run: name }) }));
   const there = runs.filter(({ status }) => status !== "gone" && status !== "unreadable");
-  return html`<div class="page-head"><div><p class="faint small"><${Link} href="/runs">Runs</${Link}></p><h1>Compare</h1>
+  return html`<div class="page-head"><div><p class="faint small crumbs"><${Link} href="/runs">Runs</${Link}></p><h1>Compare</h1>
     <p class="lead">${names.length ? "One colour a run. Lines grow as the runs go on." : "Choose runs here, or in the list of runs."}</p></div></div>
     ${!connected && html`<p class="panel warn" role="alert">The server doesn't answer; trying again. What stands here is from before.</p>`}
     <div class="row"><${Chosen} runs=${runs} onRemove=${(name) => setNames(names.filter((other) => other !== name))} /><${Add} rows=${rows} names=${names} onAdd=${(name) => setNames([...names, name])} /></div>

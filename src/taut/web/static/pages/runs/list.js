@@ -9,6 +9,7 @@ import { useConnected, useRunList } from "taut/lib/stream.js";
 import { useUrlState } from "taut/lib/url_state.js";
 import { asTree } from "taut/pages/runs/forks.js";
 import { STATUSES, Status, statusWord, useNow } from "taut/pages/runs/status.js";
+import { Badge } from "taut/widgets/badge.js";
 import { Select } from "taut/widgets/select.js";
 import { Sparkline } from "taut/widgets/sparkline.js";
 import { Table } from "taut/widgets/table.js";
@@ -47,7 +48,7 @@ export function sorted(rows, { key, order }) {
 }
 
 function nameCell(row) {
-  return html`<span class="run-name" style=${{ "--depth": row.depth }}>${row.depth > 0 && html`<span class="fork" aria-label="a fork of the run above" title=${`forked from ${row.parent} at step ${row.parent_step}`}>↳</span>`}<${Link} href=${runPath(row.run)}>${row.run}</${Link}>${row.parent && row.depth === 0 && html` <span class="faint small">from ${row.parent}, step ${row.parent_step}</span>`}</span>`;
+  return html`<span class="run-name" style=${{ "--depth": row.depth }}>${row.depth > 0 && html`<span class="fork" aria-label="a fork of the run above" title=${`forked from ${row.parent} at step ${row.parent_step}`}>↳</span>`}<${Link} href=${runPath(row.run)}>${row.run}</${Link}>${row.fault && html` <${Badge} tone="bad" title="A fault was put into this run on purpose, in the workshop.">fault: ${row.fault}</${Badge}>`}${row.parent && row.depth === 0 && html` <span class="faint small">from ${row.parent}, step ${row.parent_step}</span>`}</span>`;
 }
 
 function columns(now, chosen, choose) {

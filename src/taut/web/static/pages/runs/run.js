@@ -44,7 +44,7 @@ function Head({ name, run, about, kin }) {
   const left = run.status === "running" && steps > run.step && seconds ? `, about ${duration((steps - run.step) * seconds)} left` : "";
   const where = run.step === undefined ? "before its first step" : `step ${whole(run.step)}${steps ? ` of ${whole(steps)}` : ""}${left}`;
   const parent = about?.facts.parent;
-  return html`<div class="page-head"><div><p class="faint small"><${Link} href="/runs">Runs</${Link}></p><h1 class="wrap">${name}</h1>
+  return html`<div class="page-head"><div><p class="faint small crumbs"><${Link} href="/runs">Runs</${Link}></p><h1 class="wrap">${name}</h1>
     <p class="row lead"><${Status} status=${run.status} heartbeat=${run.heartbeat} /><span>${where}</span>${run.created && html`<span class="faint">started ${ago(run.created, now)}</span>`}
     ${about?.facts.fault && html`<${Badge} tone="bad" title="A fault was put into this run on purpose, in the workshop.">fault: ${String(about.facts.fault)}</${Badge}>`}
     ${parent && html`<span class="faint">forked from <${Link} href=${runPath(parent)}>${parent}</${Link}>, step ${about.facts.parent_step}</span>`}</p></div>
@@ -57,7 +57,7 @@ function Numbers({ run, about }) {
   const items = [
     { label: "reward", value: fixed(recent(run, "reward/mean"), 3), note: `mean of ${LAST} steps` },
     { label: "held-out accuracy", value: fixed(newest(run, "eval/accuracy"), 3), note: "last measured" },
-    { label: "clipped share", value: percent(recent(run, "clip/binding", Infinity)), note: about?.gauge || "mean of all steps" },
+    { label: "clipped share", value: percent(recent(run, "clip/binding", Infinity)), note: [`mean of all ${whole(run.scalars.get("clip/binding")?.y.length)} steps`, about?.gauge].filter(Boolean).join("; ") },
     { label: "entropy", value: fixed(recent(run, "entropy"), 3), note: "nats a token" },
     { label: "KL from old", value: fixed(recent(run, "kl/old_k1"), 4), note: "nats a token" },
     { label: "tokens a second", value: whole(recent(run, "rate/tokens")), note: `mean of ${LAST} steps` },
@@ -89,7 +89,7 @@ export function RunPage({ name }) {
   const kin = family(useRunList().rows, name);
   const there = !["loading", "gone", "unreadable"].includes(run.status);
   // Kept steps and the gauge change as it goes on: asked for anew now and then.
-  const { data: about, error } = useData(there ? runPath(name).replace("/runs", "/api/runs") : null, [run.status, Math.floor((run.step ?? 0) / 5)]);
+  const { data: about, error } = useData(there ? runPath(name).replace("/runs", "/api/runs") : null, [run.status, run.step]);
   if (run.status === "gone") return html`<h1 class="wrap">${name}</h1><p class="lead">There is no run of this name. It shows here as soon as there is. <${Link} href="/runs">All runs</${Link}></p>`;
   if (run.status === "loading") return html`<h1 class="wrap">${name}</h1><p class="lead" role="status">${connected ? "Reading the run…" : "The server doesn't answer; trying again."}</p>`;
   if (run.status === "unreadable") return html`<h1 class="wrap">${name}</h1><p class="panel bad" role="alert">${run.error}</p>`;
