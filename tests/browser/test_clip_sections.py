@@ -49,7 +49,13 @@ def test_the_replys_ratio_is_the_geometric_mean(golden) -> None:
 
 @pytest.mark.parametrize(("now", "text"), [(40, "1.00"), (45, "1.13"), (49, "1.23"), (43, "1.08")])
 def test_ratios_of_decimals_are_rounded_half_up(golden, now: int, text: str) -> None:
-    assert golden("taut/pages/clip/words.js", [("ratioOfHundredths", [now, 40])]) == [text]
+    assert golden("taut/pages/clip/words.js", [("ratioOfWhole", [now, 40])]) == [text]
+
+
+def test_one_ratio_reads_the_same_in_the_walk_and_as_a_move(page: Page) -> None:
+    opened(page)
+    expect(part(page, "own")).to_contain_text("0.40 → 0.49")
+    expect(part(page, "own")).to_contain_text("ρ = 1.23")
 
 
 def test_a_ratio_is_unequal_where_a_probability_is_not(page: Page) -> None:

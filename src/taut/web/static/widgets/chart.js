@@ -25,11 +25,12 @@ function newest(column) {
   return undefined;
 }
 
-function Legend({ series, data, index, format, xLabel }) {
+function Legend({ series, levels, data, index, format, xLabel }) {
   return html`<ul class="chart-legend">${series.map((entry, at) => html`<li key=${entry.label} title=${entry.note}>
       <span class="chart-sign" style=${{ color: entry.color?.startsWith("--") || !entry.color ? `var(${hue(entry, at)})` : entry.color }} data-dashed=${entry.dashed || undefined} aria-hidden="true">${series.length > 1 ? SIGNS[at % SIGNS.length] : ""}</span>
       <span class="chart-label">${entry.label}</span>
       <span class="chart-value">${format(index === null ? newest(data.shown[at]) : value(data.shown[at], index))}</span></li>`)}
+    ${levels.map(({ label, color: name = "--ink-3" }) => html`<li key=${`level ${label}`} class="chart-level"><span class="chart-sign" data-dashed style=${{ color: `var(${name})` }} aria-hidden="true"></span><span class="chart-label">${label}</span></li>`)}
     ${index !== null && data.x[index] !== undefined && html`<li class="faint">${xLabel ?? "at"} ${short(data.x[index], 6)}</li>`}
   </ul>`;
 }
@@ -47,7 +48,7 @@ function Save({ title, series, data, chart, xLabel, yLabel, levels, log }) {
     const { x, y } = chart.current.scales;
     download(fileName(title, "svg"), [svg({ title, series, xLabel, levels }, data, [x.min, x.max], [y.min, y.max], paint, log)], "image/svg+xml");
   };
-  const asPng = () => png(chart.current.ctx.canvas, title, color("--paper"), color("--ink"), fileName(title, "png"));
+  const asPng = () => png(chart.current.ctx.canvas, title, levels, color("--paper"), color("--ink"), fileName(title, "png"));
   const asCsv = () => download(fileName(title, "csv"), [csv(series, xLabel, yLabel)], "text/csv");
   return html`<span class="chart-save" role="group" aria-label=${`Save ${title}`}>
     ${[["PNG", asPng], ["SVG", asSvg], ["CSV", asCsv]].map(([name, run]) => html`<button class="text-button" onClick=${run} aria-label=${`Save as ${name}`}>${name}</button>`)}</span>`;
@@ -110,7 +111,7 @@ export function Chart({ title, series, xLabel, yLabel, smoothing = 0, height = 2
   return html`<figure class="chart figure">
     <figcaption class="chart-head"><h3>${title}</h3>${zoom && html`<button class="text-button" onClick=${reset}>Whole</button>`}</figcaption>
     ${children}
-    <${Legend} ...${{ series, data, index, format, xLabel }} />
+    <${Legend} ...${{ series, levels, data, index, format, xLabel }} />
     <div class="chart-canvas" tabindex="0" role="group" data-keys aria-label=${`${title}: ${series.length} ${series.length === 1 ? "line" : "lines"} over ${data.x.length} points. Left and right read the values.`}
       onKeyDown=${walk(chart, data, index, setIndex, reset)} onDblClick=${reset}><div ref=${box}></div>${yLabel && html`<span class="chart-y">${yLabel}</span>`}</div>
     ${data.bad.length > 0 && html`<p class="chart-bad">${tell(data.bad, xLabel).join("; ")}.</p>`}

@@ -69,16 +69,14 @@ function paintBad(u, look) {
   }
 }
 
-/** Level lines with their words, as for published figures. */
+/** Level lines, as for published figures; the legend says what they are, where no curve lies across the words. */
 function paintLevels(u, look) {
   const { ctx: context, bbox } = u;
   const ratio = devicePixelRatio;
-  context.font = `${11 * ratio}px ${look.font}`;
-  context.textAlign = "right";
   for (const level of look.levels) {
     const y = u.valToPos(level.y, "y", true);
     if (!(y >= bbox.top && y <= bbox.top + bbox.height)) continue;
-    context.strokeStyle = context.fillStyle = ink(level.color ?? "--ink-3");
+    context.strokeStyle = ink(level.color ?? "--ink-3");
     context.lineWidth = 1.2 * ratio;
     context.setLineDash([5 * ratio, 4 * ratio]);
     context.beginPath();
@@ -86,11 +84,6 @@ function paintLevels(u, look) {
     context.lineTo(bbox.left + bbox.width, y);
     context.stroke();
     context.setLineDash([]);
-    context.strokeStyle = ink("--paper"); // a rim, so that the words stay readable upon lines
-    context.lineWidth = 4 * ratio;
-    context.lineJoin = "round";
-    context.strokeText(level.label, bbox.left + bbox.width - 4 * ratio, y - 5 * ratio);
-    context.fillText(level.label, bbox.left + bbox.width - 4 * ratio, y - 5 * ratio);
   }
 }
 
@@ -107,11 +100,14 @@ function decades(u, _, low, high) {
   return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_value, at) => 10 ** (first + at * step));
 }
 
+// Steps are counted: no tick stands between two.
+const WHOLE = [1, 2, 5].flatMap((part) => Array.from({ length: 9 }, (_, power) => part * 10 ** power)).sort((a, b) => a - b);
+
 function axis(side, label, size, log) {
   const paint = () => color("--ink-3");
   const rule = () => color("--rule");
   const common = { stroke: paint, font: "12px Inter, system-ui, sans-serif", grid: { stroke: rule, width: 1 }, ticks: { stroke: rule, width: 1, size: 4 }, gap: 5 };
-  if (side === 2) return { ...common, side, size: 28, label, labelFont: "12px Inter, system-ui, sans-serif", labelSize: 16, space: 56, grid: { show: false } };
+  if (side === 2) return { ...common, side, size: 28, label, labelFont: "12px Inter, system-ui, sans-serif", labelSize: 16, space: 56, incrs: WHOLE, grid: { show: false } };
   return { ...common, side, size, space: 34, ...(log && { splits: decades }), values: (_, values) => values.map((value) => (value === null ? "" : tick(value))) };
 }
 

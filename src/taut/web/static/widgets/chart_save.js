@@ -43,7 +43,7 @@ export function svg({ title, series, xLabel, levels }, data, [xLow, xHigh], [yLo
   const y = linear([map(yLow), map(yHigh)], [height - bottom, top]);
   const parts = [`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="Inter, system-ui, sans-serif" font-size="12">`, `<rect width="${width}" height="${height}" fill="#fff"/>`, `<text x="${left}" y="26" font-size="15" font-weight="600" fill="#1d2129">${escape(title)}</text>`, `<clipPath id="in"><rect x="${left}" y="${top}" width="${width - left - right}" height="${height - top - bottom}"/></clipPath>`];
   for (const value of ticks(...y.domain)) parts.push(`<path d="M${left} ${y(value)}H${width - right}" stroke="#dcd8cd"/><text x="${left - 8}" y="${y(value) + 4}" text-anchor="end" fill="#646b78">${escape(short(log ? 10 ** value : value))}</text>`);
-  for (const value of ticks(xLow, xHigh)) parts.push(`<text x="${x(value)}" y="${height - bottom + 18}" text-anchor="middle" fill="#646b78">${escape(short(value))}</text>`);
+  for (const value of ticks(xLow, xHigh, 5, true)) parts.push(`<text x="${x(value)}" y="${height - bottom + 18}" text-anchor="middle" fill="#646b78">${escape(short(value))}</text>`);
   if (xLabel) parts.push(`<text x="${(left + width - right) / 2}" y="${height - bottom + 36}" text-anchor="middle" fill="#646b78">${escape(xLabel)}</text>`);
   const points = (column) => data.x.map((value, at) => [value, column[at]]).filter(([, value]) => value !== undefined).map(([a, b]) => [x(a), b === null ? NaN : y(map(b))]);
   series.forEach((entry, at) => {
@@ -62,8 +62,8 @@ export function svg({ title, series, xLabel, levels }, data, [xLow, xHigh], [yLo
   return parts.join("") + "</svg>\n";
 }
 
-/** The canvas of a chart with its title above, on the page's own background, as a PNG file. */
-export function png(canvas, title, background, ink, name) {
+/** The canvas of a chart with its title and the words of its levels above, on the page's own background, as a PNG file. */
+export function png(canvas, title, levels, background, ink, name) {
   const ratio = devicePixelRatio;
   const head = Math.round(30 * ratio);
   const copy = document.createElement("canvas");
@@ -75,6 +75,9 @@ export function png(canvas, title, background, ink, name) {
   context.fillStyle = ink;
   context.font = `600 ${14 * ratio}px Inter, system-ui, sans-serif`;
   context.fillText(title, 10 * ratio, 20 * ratio);
+  const after = 22 * ratio + context.measureText(title).width;
+  context.font = `${11 * ratio}px Inter, system-ui, sans-serif`;
+  context.fillText(levels.map(({ y, label }) => `${label} (${short(y)})`).join(", "), after, 20 * ratio, Math.max(1, copy.width - after - 10 * ratio));
   context.drawImage(canvas, 0, head);
   copy.toBlob((blob) => download(name, [blob], "image/png"), "image/png");
 }

@@ -2,6 +2,7 @@
 import { useId, useState } from "preact/hooks";
 import { fixed } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
+import { subscripts } from "taut/lib/subscript.js";
 
 function decimals(step) {
   return Math.max(0, Math.min(8, -Math.floor(Math.log10(step) + 1e-9)));
@@ -29,7 +30,7 @@ export function Slider({ label, value, min, max, step, onInput, format, describe
   };
   const part = max > min ? (100 * (Math.min(max, Math.max(min, value)) - min)) / (max - min) : 0;
   return html`<div class="slider">
-    <label for=${id}>${label}</label>
+    <label for=${id}>${typeof label === "string" ? subscripts(label) : label}</label>
     <span class="slider-value">
       <input class="slider-field" type="number" aria-label=${typeof label === "string" ? `${label}, as a number` : "as a number"} min=${min} max=${max} step="any" value=${shown} disabled=${disabled}
         onInput=${(event) => setTyped(event.currentTarget.value)} onBlur=${commit} onKeyDown=${key} />${unit && html`<span class="unit">${unit}</span>`}</span>

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { short } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
+import { subscripts } from "taut/lib/subscript.js";
 
 /** A linear scale from a domain to pixels: call it, or its `invert`. */
 export function linear([from, to], [start, end]) {
@@ -12,12 +13,13 @@ export function linear([from, to], [start, end]) {
   return scale;
 }
 
-/** About `count` round numbers within [low, high]. */
-export function ticks(low, high, count = 5) {
+/** About `count` round numbers within [low, high]; of `whole` ones, none between two steps. */
+export function ticks(low, high, count = 5, whole = false) {
   const rough = (high - low) / Math.max(1, count);
   if (!(rough > 0) || !Number.isFinite(rough)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((part) => part * power).find((size) => size >= rough * 0.999);
+  const sizes = (whole ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).map((part) => part * power);
+  const step = Math.max(whole ? 1 : 0, sizes.find((size) => size >= rough * 0.999));
   const found = [];
   for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at += 1) found.push(Number((at * step).toPrecision(12)));
   return found;
@@ -63,7 +65,7 @@ export function AxisX({ scale, y, label, count = 6, format = short, grid, at }) 
     <line x1=${start} x2=${end} y1=${y} y2=${y} />
     ${(at ?? ticks(...scale.domain, count)).map((value) => html`<g key=${value} transform=${`translate(${scale(value)} ${y})`}>
       ${grid !== undefined && html`<line class="grid" y1=${grid - y} y2="0" />`}<line y2="4" /><text y="17" text-anchor="middle">${format(value)}</text></g>`)}
-    ${label && html`<text class="axis-label" x=${(start + end) / 2} y=${y + 34} text-anchor="middle">${label}</text>`}
+    ${label && html`<text class="axis-label" x=${(start + end) / 2} y=${y + 34} text-anchor="middle">${subscripts(label, true)}</text>`}
   </g>`;
 }
 

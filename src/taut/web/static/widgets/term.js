@@ -2,6 +2,7 @@
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "taut/lib/html.js";
 import { Link } from "taut/lib/router.js";
+import { subscripts } from "taut/lib/subscript.js";
 import { TERMS } from "taut/pages/glossary/terms.js";
 
 /** `name` as in the glossary; other words may stand on the page as children. */
@@ -23,6 +24,6 @@ export function Term({ name, children }) {
   const hide = () => setOpen(false);
   return html`<span class="term" onMouseEnter=${show} onMouseLeave=${hide} onFocusIn=${show} onFocusOut=${hide} onKeyDown=${(event) => event.key === "Escape" && hide()}>
     <${Link} href=${`/glossary?term=${encodeURIComponent(name)}`} aria-describedby=${open ? id : undefined}>${children ?? name}</${Link}>
-    ${open && html`<span role="tooltip" class="tooltip" id=${id} ref=${box}>${term.short}</span>`}
+    ${open && html`<span role="tooltip" class="tooltip" id=${id} ref=${box}>${subscripts(term.short)}</span>`}
   </span>`;
 }

@@ -15,7 +15,7 @@ const CODEC = groupsCodec({ most: 8, low: 0, high: 1 });
 const BASELINES = [
   { value: "batch-mean", label: "batch mean", python: "batch_mean", words: "r − mean of the batch. A prompt that everybody solves still pushes its replies up, and one that nobody solves pushes them down." },
   { value: "group-mean", label: "group mean", python: "group_mean", words: "r − mean of the prompt's replies (Dr. GRPO). How hard the prompt is drops out." },
-  { value: "group-standardized", label: "group mean ± std", python: "group_standardized", words: "(r − mean) / std of the prompt's replies (GRPO). A prompt whose rewards hardly differ counts as much as any." },
+  { value: "group-standardized", label: "group (r − mean) ÷ std", python: "group_standardized", words: "(r − mean) ÷ std of the prompt's replies (GRPO). A prompt whose rewards hardly differ counts as much as any." },
   { value: "leave-one-out", label: "leave one out", python: "leave_one_out", words: "r − mean of the prompt's other replies (RLOO): the group mean's, times G / (G − 1)." },
 ];
 

@@ -3,7 +3,7 @@ import { fixed, signed } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
 import { useUrlState } from "taut/lib/url_state.js";
 import { gae, kernel } from "taut/maths/advantage.js";
-import { AdvantageFigure, DeltaFigure, HIGH, InputFigure, LOW, TOKENS } from "taut/pages/benches/gae_figures.js";
+import { AdvantageFigure, COUNT, DeltaFigure, HIGH, InputFigure, LOW, tokensOf } from "taut/pages/benches/gae_figures.js";
 import { numbersCodec, python, replaced, tidy, within } from "taut/pages/benches/numbers.js";
 import { Code } from "taut/widgets/code.js";
 import { Readout } from "taut/widgets/readout.js";
@@ -11,7 +11,6 @@ import { Slider } from "taut/widgets/slider.js";
 import { Table } from "taut/widgets/table.js";
 import { Toggle } from "taut/widgets/toggle.js";
 
-const COUNT = TOKENS.length;
 const CODEC = numbersCodec({ length: COUNT, low: LOW, high: HIGH });
 const REWARDS = [0, 0, 0, 0, 0, 0, 0, 1];
 const VALUES = [0.4, 0.45, 0.45, 0.5, 0.3, 0.75, 0.85, 0.9];
@@ -32,7 +31,7 @@ function useBench() {
   const result = gae({ ...used, gamma: bounded.gamma, lam: bounded.lam });
   const weights = kernel(COUNT, bounded.chosen, bounded.gamma, bounded.lam);
   return {
-    ...setters, ...used, ...result, ...bounded, weights, critic, cut, shownValues: values,
+    ...setters, ...used, ...result, ...bounded, weights, critic, cut, tokens: tokensOf(critic && cut), shownValues: values,
     setReward: at(setRewards, rewards), setValue: at(setValues, values),
     moveBootstrap: (value) => setBootstrap(tidy(within(Math.round(value * 100) / 100, LOW, HIGH))),
   };
@@ -60,9 +59,9 @@ function words({ lam, gamma, critic, cut }) {
 }
 
 function chosenReadout(bench) {
-  const { chosen, deltas, weights, advantages, returns, values } = bench;
+  const { tokens, chosen, deltas, weights, advantages, returns, values } = bench;
   return [
-    { label: "Token", value: `${chosen + 1} · “${TOKENS[chosen]}”` },
+    { label: "Token", value: `${chosen + 1} · “${tokens[chosen]}”` },
     { label: "δ here", value: signed(deltas[chosen], 3), note: "r + γ · next V − V" },
     { label: "Advantage", value: signed(advantages[chosen], 3), note: `Σ (γλ)ˡ δ over ${weights.filter((weight, t) => weight > 0 && t >= chosen).length} tokens` },
     { label: "Return", value: signed(returns[chosen], 3), note: `A + V, V = ${fixed(values[chosen], 2)}: what the critic learns` },
@@ -70,15 +69,15 @@ function chosenReadout(bench) {
 }
 
 const COLUMNS = [
-  { key: "token", label: "token", show: (row) => html`<button class="text-button mono" aria-pressed=${row.current} onClick=${row.press}>${row.id + 1} ${TOKENS[row.id]}</button>` },
+  { key: "token", label: "token", show: (row) => html`<button class="text-button mono" aria-pressed=${row.current} onClick=${row.press}>${row.id + 1} ${row.word}</button>` },
   ...[["r", "r", 2], ["v", "V", 2], ["delta", "δ", 3], ["weight", "(γλ)ˡ", 3], ["advantage", "A", 3], ["return", "return", 3]].map(
     ([key, label, digits]) => ({ key, label, number: true, show: (row) => html`<span data-cell=${key}>${(digits === 3 && key !== "weight" ? signed : fixed)(row[key], digits)}</span>` }),
   ),
 ];
 
-function rowsOf({ rewards, values, deltas, weights, advantages, returns, chosen, choose }) {
-  return TOKENS.map((_, id) => ({
-    id, r: rewards[id], v: values[id], delta: deltas[id], weight: weights[id], advantage: advantages[id], return: returns[id], current: id === chosen, press: () => choose(id),
+function rowsOf({ tokens, rewards, values, deltas, weights, advantages, returns, chosen, choose }) {
+  return tokens.map((word, id) => ({
+    id, word, r: rewards[id], v: values[id], delta: deltas[id], weight: weights[id], advantage: advantages[id], return: returns[id], current: id === chosen, press: () => choose(id),
   }));
 }
 

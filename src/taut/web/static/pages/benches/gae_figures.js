@@ -3,11 +3,18 @@ import { signed } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
 import { AxisY, Figure, Handle, line, linear } from "taut/widgets/svg.js";
 
-export const TOKENS = ["17", "×", "6", "is", "10", "2", ".", "end"];
+const ENDED = ["17", "×", "6", "is", "10", "2", ".", "end"];
+const CUT = [...ENDED.slice(0, -1), "So"]; // it would have gone on
+export const COUNT = ENDED.length;
+
+/** The reply's tokens: a reply that was cut has no end. */
+export function tokensOf(cut) {
+  return cut ? CUT : ENDED;
+}
+
 export const LOW = -1;
 export const HIGH = 1.5;
 const LEFT = 46;
-const COUNT = TOKENS.length;
 
 /** Where token t stands; the place after the last is the bootstrap's. */
 function places(width) {
@@ -24,8 +31,8 @@ function Chosen({ x, chosen, top, bottom }) {
 }
 
 /** The words of the reply; a press chooses a token. */
-function Words({ x, y, chosen, choose }) {
-  return html`<g>${TOKENS.map((word, t) => html`<text key=${t} class="bench-token" x=${x(t)} y=${y} text-anchor="middle" data-chosen=${t === chosen || undefined} onClick=${() => choose(t)}>${word}</text>`)}</g>`;
+function Words({ tokens, x, y, chosen, choose }) {
+  return html`<g>${tokens.map((word, t) => html`<text key=${t} class="bench-token" x=${x(t)} y=${y} text-anchor="middle" data-chosen=${t === chosen || undefined} onClick=${() => choose(t)}>${word}</text>`)}</g>`;
 }
 
 /** A stem from 0, drawn up or down in the colours of a sign, with a cap that tells them apart without hue. */
@@ -38,7 +45,7 @@ function Title({ children, note }) {
   return html`<div class="bench-title"><h3>${children}</h3>${note && html`<span class="muted small">${note}</span>`}</div>`;
 }
 
-export function InputFigure({ rewards, shownValues, critic, cut, bootstrap, chosen, choose, setReward, setValue, moveBootstrap }) {
+export function InputFigure({ tokens, rewards, shownValues, critic, cut, bootstrap, chosen, choose, setReward, setValue, moveBootstrap }) {
   const height = 210;
   const draw = (width) => {
     const x = places(width);
@@ -51,10 +58,10 @@ export function InputFigure({ rewards, shownValues, critic, cut, bootstrap, chos
       <${Zero} x=${x} y=${y(0)} />
       ${critic && html`<path d=${line([...shownValues.map((value, t) => [x(t) + aside, y(value)]), ...(cut ? [[x(COUNT), y(bootstrap)]] : [])])} fill="none" stroke="var(--s3)" stroke-width="1.5" />`}
       ${rewards.map((reward, t) => html`<line key=${t} x1=${x(t) - aside} x2=${x(t) - aside} y1=${y(0)} y2=${y(reward)} stroke="var(--s5)" stroke-width="4" />`)}
-      ${rewards.map((reward, t) => handle("r", `Reward of token ${t + 1}, ${TOKENS[t]}`, t, reward, (value) => setReward(t, value), "var(--s5)", -aside))}
-      ${critic && shownValues.map((value, t) => handle("v", `Value before token ${t + 1}, ${TOKENS[t]}`, t, value, (moved) => setValue(t, moved), "var(--s3)", aside))}
+      ${rewards.map((reward, t) => handle("r", `Reward of token ${t + 1}, ${tokens[t]}`, t, reward, (value) => setReward(t, value), "var(--s5)", -aside))}
+      ${critic && shownValues.map((value, t) => handle("v", `Value before token ${t + 1}, ${tokens[t]}`, t, value, (moved) => setValue(t, moved), "var(--s3)", aside))}
       ${critic && cut && handle("b", "Value after the last token", COUNT, bootstrap, moveBootstrap, "var(--s8)", 0)}
-      <${Words} ...${{ x, chosen, choose }} y=${height - 12} />`;
+      <${Words} ...${{ tokens, x, chosen, choose }} y=${height - 12} />`;
   };
   const note = html`<span class="swatch" style="--swatch: var(--s5)"></span> reward r <span class="swatch" style="--swatch: var(--s3)"></span> value V${critic && cut ? html` <span class="swatch" style="--swatch: var(--s8)"></span> V after the cut` : ""}: drag them`;
   return html`<figure class="figure"><${Title} note=${note}>Rewards and values</${Title}><${Figure} label="Rewards and values of the reply's tokens, to be dragged" height=${height} draw=${draw} /></figure>`;
@@ -66,7 +73,7 @@ function domain(values) {
   return [Math.min(...values) < 0 ? -size : -size * 0.15, Math.max(...values) > 0 ? size : size * 0.15];
 }
 
-export function DeltaFigure({ deltas, weights, chosen, choose }) {
+export function DeltaFigure({ tokens, deltas, weights, chosen, choose }) {
   const height = 190;
   const draw = (width) => {
     const x = places(width);
@@ -78,13 +85,13 @@ export function DeltaFigure({ deltas, weights, chosen, choose }) {
       ${deltas.map((delta, t) => html`<${Bar} key=${`w${t}`} x=${x(t)} zero=${y(0)} y=${y(delta * weights[t])} width=${bar} value=${delta} />`)}
       <path d=${line(weights.map((weight, t) => [x(t), t < chosen ? NaN : y(weight)]))} fill="none" stroke="var(--ink)" stroke-dasharray="4 3" />
       ${weights.map((weight, t) => t >= chosen && html`<circle key=${`k${t}`} cx=${x(t)} cy=${y(weight)} r="3" fill="var(--ink)" />`)}
-      <${Words} ...${{ x, chosen, choose }} y=${height - 12} />`;
+      <${Words} ...${{ tokens, x, chosen, choose }} y=${height - 12} />`;
   };
   const said = deltas.map((delta, t) => `token ${t + 1}: δ ${signed(delta, 2)}, weight ${weights[t].toFixed(2)}`).join("; ");
-  return html`<figure class="figure"><${Title} note=${`outline δ, filled (γλ)ˡ δ as “${TOKENS[chosen]}” counts it, dots the kernel (γλ)ˡ; press a word to choose it`}>TD errors and the kernel</${Title}><${Figure} label=${`TD errors and the kernel of token ${chosen + 1}. ${said}`} height=${height} draw=${draw} /></figure>`;
+  return html`<figure class="figure"><${Title} note=${`outline δ, filled (γλ)ˡ δ as “${tokens[chosen]}” counts it, dots the kernel (γλ)ˡ; press a word to choose it`}>TD errors and the kernel</${Title}><${Figure} label=${`TD errors and the kernel of token ${chosen + 1}. ${said}`} height=${height} draw=${draw} /></figure>`;
 }
 
-export function AdvantageFigure({ advantages, returns, chosen, choose }) {
+export function AdvantageFigure({ tokens, advantages, returns, chosen, choose }) {
   const height = 190;
   const draw = (width) => {
     const x = places(width);
@@ -94,7 +101,7 @@ export function AdvantageFigure({ advantages, returns, chosen, choose }) {
       <${AxisY} scale=${y} x=${LEFT} grid=${width - 6} count=${4} /><${Zero} x=${x} y=${y(0)} />
       ${advantages.map((value, t) => html`<${Bar} key=${t} x=${x(t)} zero=${y(0)} y=${y(value)} width=${bar} value=${value} />`)}
       ${returns.map((value, t) => html`<path key=${`r${t}`} d=${`M${x(t) - bar / 2 - 3} ${y(value)}h${bar + 6}`} stroke="var(--ink)" stroke-width="2" />`)}
-      <${Words} ...${{ x, chosen, choose }} y=${height - 12} />`;
+      <${Words} ...${{ tokens, x, chosen, choose }} y=${height - 12} />`;
   };
   const said = advantages.map((value, t) => `token ${t + 1}: advantage ${signed(value, 2)}, return ${signed(returns[t], 2)}`).join("; ");
   return html`<figure class="figure"><${Title} note="bars the advantage A, lines the return A + V">Advantages and returns</${Title}><${Figure} label=${`Advantages and returns. ${said}`} height=${height} draw=${draw} /></figure>`;

@@ -42,7 +42,7 @@ function Sliders({ token }) {
         <${Slider} label="ε above" value=${setting.clipHigh} ...${epsilon} onInput=${token.setHigh} />`}
       <${Toggle} label="same ε below and above" value=${token.linked} onChange=${token.setLinked} />
       <${Slider} label="ρ now" value=${Number(here.ratio.toFixed(4))} min=${LEAST_RATIO} max=${MOST_RATIO} step=${0.01}
-        onInput=${token.setRatio} format=${(value) => fixed(value)} describe="Probability now ÷ when it was sampled." />
+        onInput=${token.setRatio} format=${(value) => fixed(value)} describe="Probability now ÷ under the old policy, which sampled it." />
       <${Slider} label="step size η" value=${token.stepSize} min=${0} max=${2} step=${0.01}
         onInput=${token.setStepSize} format=${(value) => fixed(value)} />
     </div>`;

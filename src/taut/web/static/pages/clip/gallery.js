@@ -2,6 +2,7 @@
 
 import { useMemo } from 'preact/hooks';
 import { html } from 'taut/lib/html.js';
+import { subscripts } from 'taut/lib/subscript.js';
 import { useUrlState } from 'taut/lib/url_state.js';
 import { FAMILY, token as surrogate } from 'taut/maths/policy.js';
 import { Flat, Plane, dragging, scales } from 'taut/pages/clip/plane.js';
@@ -93,7 +94,7 @@ function Card({ member, advantage, ratio, onRatio }) {
       <${Small} ...${shared} id=${`objective-${member.loss}`} quantity="objective" name="objective" />
       <${Small} ...${shared} id=${`weight-${member.loss}`} quantity="weight" name="gradient weight" />
       <p class=${`small answer ${here.flat ? 'no' : 'yes'}`}>${state}</p>
-      <p class="small">${member.sentence}</p>
+      <p class="small">${subscripts(member.sentence)}</p>
     </article>`;
 }
 

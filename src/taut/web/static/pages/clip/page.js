@@ -21,7 +21,8 @@ export function ClipPage() {
     <div class="clip-page">
       <h1>The clip</h1>
       <p class="lead">Sampling is slow, so PPO updates several times on each batch of replies.
-        The <${Term} name="probability ratio">ratio ρ</${Term}> is a token’s probability now ÷ when it was sampled. Once ρ leaves 1 ± ε on
+        The <${Term} name="probability ratio">ratio ρ</${Term}> is a token’s probability now ÷
+        under the <${Term} name="old policy">old policy</${Term}>, which sampled it. Once ρ leaves 1 ± ε on
         the side that its <${Term} name="advantage">advantage A</${Term}> favours, the <${Term} name="surrogate">objective</${Term}> goes
         flat, and the push stops.</p>
       <${Explorer} token=${token} />

@@ -6,7 +6,7 @@ import { token as surrogate } from 'taut/maths/policy.js';
 import { Python } from 'taut/pages/clip/python.js';
 import { movesSnippet } from 'taut/pages/clip/snippets.js';
 import { within } from 'taut/pages/clip/state.js';
-import { fixed } from 'taut/pages/clip/words.js';
+import { ratioOfWhole } from 'taut/pages/clip/words.js';
 import { Segmented } from 'taut/widgets/segmented.js';
 import { Slider } from 'taut/widgets/slider.js';
 import { useWidth } from 'taut/widgets/svg.js';
@@ -25,7 +25,12 @@ export function probabilityText(value) {
   const text = value >= 0.01 ? value.toFixed(3) : Number(value.toPrecision(2)).toFixed(7);
   return text.replace(/(\.\d\d\d*?)0+$/, '$1');
 }
-export const ratioText = (ratio) => (ratio >= 10 ? String(Math.round(ratio)) : fixed(ratio));
+const PARTS = 1e9; // probabilities as whole numbers: as binary fractions 0.49 ÷ 0.4 is a hair short of 1.225
+
+/** ρ of a move, rounded from the decimals as they are read. */
+export function ratioText({ old, now }) {
+  return now / old >= 10 ? String(Math.round(now / old)) : ratioOfWhole(Math.round(now * PARTS), Math.round(old * PARTS));
+}
 
 /** What PPO and DPPO do to a token that the advantage moved from `old` to `now`. */
 export function verdicts({ old, now }) {
@@ -61,7 +66,7 @@ function Track({ axis, move }) {
   return html`
     <div ref=${ref} class="plot">
       <svg width=${width} height=${HEIGHT} role="img"
-        aria-label=${`From ${probabilityText(old)} to ${probabilityText(now)}: ρ is ${ratioText(now / old)}`}>
+        aria-label=${`From ${probabilityText(old)} to ${probabilityText(now)}: ρ is ${ratioText(move)}`}>
         <${Range} at=${at} from=${old * (1 - CLIP)} to=${old * (1 + CLIP)} y=${30} name="ppo" label="PPO" />
         <${Range} at=${at} from=${old - DELTA} to=${old + DELTA} y=${50} name="dppo" label="DPPO" />
         <line class="axis" x1=${ends[0]} x2=${ends[1]} y1="70" y2="70" />
@@ -84,7 +89,7 @@ function Move({ axis, move, part, children }) {
   return html`
     <div class="move" data-part=${part}>
       <h3>${name}: ${probabilityText(old)} → ${probabilityText(now)}</h3>
-      <p class="numbers"><b>ρ = ${ratioText(now / old)}</b><span>${probabilityText(Math.abs(now - old))} of probability moved</span></p>
+      <p class="numbers"><b>ρ = ${ratioText(move)}</b><span>${probabilityText(Math.abs(now - old))} of probability moved</span></p>
       <${Track} axis=${axis} move=${move} />
       <p>PPO: ${verdict(ppo)} · DPPO: ${verdict(dppo)}</p>
       ${children}

@@ -98,7 +98,7 @@ ppo = clipped_surrogate(ratio, advantages, mask, clip_low=${clip}, clip_high=${c
 by_probability = dppo(now.log(), old.log(), advantages, mask, clip_low=${delta}, clip_high=${delta})
 
 for rho, by_ratio, by_move in zip(ratio.exp()[0], ppo.clip.binding[0], by_probability.clip.binding[0]):
-    print(f"ρ {rho.item():.2f}, PPO {'held' if by_ratio else 'not held'}, DPPO {'held' if by_move else 'not held'}")
+    print(f"ρ {rho.item():.3f}, PPO {'held' if by_ratio else 'not held'}, DPPO {'held' if by_move else 'not held'}")
 `;
 }
 

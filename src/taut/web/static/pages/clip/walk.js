@@ -7,7 +7,7 @@ import { HUNDREDTHS, REPLY, WALK_STEPS, WATCHED, replyWalk } from 'taut/maths/re
 import { Python } from 'taut/pages/clip/python.js';
 import { replySnippet } from 'taut/pages/clip/snippets.js';
 import { within } from 'taut/pages/clip/state.js';
-import { fixed, ratioOfHundredths } from 'taut/pages/clip/words.js';
+import { fixed, ratioOfWhole } from 'taut/pages/clip/words.js';
 
 const BEAT = 1100;
 const WALK = replyWalk();
@@ -35,7 +35,7 @@ function Rows({ step }) {
       <tbody>${HUNDREDTHS.map((now, index) => html`
         <tr class=${index + 1 === Math.min(step, 3) ? 'own' : index < step ? '' : 'ahead'}>
           <td class="number">${index + 1}</td><td class="number">${(now / 100).toFixed(2)}</td>
-          <td class="number">${ratioOfHundredths(now, HUNDREDTHS[0])}</td><td>${GRADIENT[index]}</td></tr>`)}
+          <td class="number">${ratioOfWhole(now, HUNDREDTHS[0])}</td><td>${GRADIENT[index]}</td></tr>`)}
       </tbody>
     </table>`;
 }
@@ -55,7 +55,7 @@ function Word({ word, now, before, watched }) {
 }
 
 function Watched({ now }) {
-  return html`${ratioOfHundredths(Math.round(now.probability * 100), HUNDREDTHS[0])}`;
+  return html`${ratioOfWhole(Math.round(now.probability * 100), HUNDREDTHS[0])}`;
 }
 
 function verdict(step) {

@@ -15,9 +15,9 @@ export function fixed(value, digits = 2) {
 /** With a plus where it is positive: an advantage. */
 export const signed = (value, digits = 2) => (value > 0 ? '+' : '') + fixed(value, digits);
 
-/** A ratio of two probabilities given in hundredths, to two decimals, half up, from the exact decimals:
- * 45 over 40 is 1.125 and reads 1.13. */
-export function ratioOfHundredths(now, before) {
+/** A ratio of two probabilities given as whole hundredths (or thousandths, ...), to two decimals, half up, from the
+ * exact decimals: 45 over 40 is 1.125 and reads 1.13. */
+export function ratioOfWhole(now, before) {
   return (Math.floor((200 * now + before) / (2 * before)) / 100).toFixed(2);
 }
 

@@ -1,5 +1,6 @@
 // The objective, in which symbols and their meanings point at each other.
 import { html } from "taut/lib/html.js";
+import { subscripts } from "taut/lib/subscript.js";
 import { FORMULAS, SYMBOLS } from "taut/pages/glossary/formulas.js";
 import { Formula, useLinkedSymbols } from "taut/widgets/formula.js";
 import { Term } from "taut/widgets/term.js";
@@ -11,7 +12,7 @@ function Linked({ formula }) {
     <div class="formula-box" tabindex="0" role="group" aria-label=${`${formula.title}: ${formula.text}`}><${Formula} tree=${formula.tree} text=${formula.text} link=${link} block /></div>
     <ul class="symbols">${formula.symbols.map((key) => {
       const [sign, meaning, term] = SYMBOLS[key];
-      return html`<li key=${key} ...${link(key)}><span class="symbol">${sign}</span><span><${Term} name=${term} />: ${meaning}</span></li>`;
+      return html`<li key=${key} ...${link(key)}><span class="symbol">${subscripts(sign)}</span><span><${Term} name=${term} />: ${meaning}</span></li>`;
     })}</ul>
   </section>`;
 }

@@ -1,6 +1,7 @@
 // Words, the objective, sources.
 import { useEffect } from "preact/hooks";
 import { html } from "taut/lib/html.js";
+import { subscripts } from "taut/lib/subscript.js";
 import { useUrlState } from "taut/lib/url_state.js";
 import { Objective } from "taut/pages/glossary/objective.js";
 import { SOURCES } from "taut/pages/glossary/sources.js";
@@ -18,7 +19,7 @@ function anchor(name) {
 function Entry({ term, current }) {
   return html`<div class="entry" id=${anchor(term.name)} data-current=${current || undefined}>
     <dt>${term.name}</dt>
-    <dd>${term.short}${term.more && html` <span class="muted">${term.more}</span>`}${term.arxiv && html` <${Paper} arxiv=${term.arxiv} />`}</dd>
+    <dd>${subscripts(term.short)}${term.more && html` <span class="muted">${subscripts(term.more)}</span>`}${term.arxiv && html` <${Paper} arxiv=${term.arxiv} />`}</dd>
   </div>`;
 }
 

@@ -2,7 +2,7 @@
 
 const TOPICS = {
   "The clip": [
-    ["probability ratio", "π(y)/π_old(y): how much likelier a sampled token is now than when the batch's updates began.", "Written ρ. 1 means that nothing has changed; 1.2 is a fifth likelier. It weights the token's advantage, because the token was drawn by a policy that is a little older.", "1707.06347"],
+    ["probability ratio", "π(y)/π_old(y): how much likelier a sampled token is now than under the old policy.", "Written ρ. 1 means that nothing has changed; 1.2 is a fifth likelier. It weights the token's advantage, because the token was drawn by a policy that is a little older.", "1707.06347"],
     ["clipping", "Stopping a token's gradient once its ratio leaves [1 − ε, 1 + ε] on the side that its advantage favours.", "The objective is flat there, and what is flat has no slope. A ratio exactly on the edge is still inside.", "1707.06347"],
     ["clip range", "How far a ratio may go before its token stops: ε below 1 and ε above, 0.2 each unless set.", "The settings are algorithm.clip_low and algorithm.clip_high. A wider upper side (clip-higher) lets rare tokens grow.", "2503.14476"],
     ["favoured side", "Above the range for an advantage above 0, below it for one below 0: where the update pushes towards.", "Outside the range on the other side a token is still corrected: a bad token that became likelier is pushed back."],
@@ -45,8 +45,8 @@ const TOPICS = {
   ],
   "The loop": [
     ["policy", "The language model that is trained: a probability for each next token, given those before.", "Written π, or π_θ with its weights θ."],
-    ["old policy", "The policy as it was when the updates of this batch began. Its logprobs are the ratio's denominator.", "Written π_old."],
-    ["behaviour policy", "What the sampler drew the tokens from. It should be the old policy, and differs by a measured amount.", "Written π_b; the metrics are mismatch/mean and mismatch/max."],
+    ["old policy", "The policy as it was when the updates of this batch began. Its probabilities are the ratio's denominator.", "Written π_old. It also sampled the batch, so “when it was sampled” means the same, unless the sampler differs from the learner: then what sampled is the behaviour policy."],
+    ["behaviour policy", "What the sampler drew the tokens from. It should be the old policy; where the sampler differs from the learner, the difference is measured.", "Written π_b; the metrics are mismatch/mean and mismatch/max."],
     ["logprob", "The natural logarithm of a token's probability, at the sampling temperature.", ""],
     ["batch", "The replies of one step of the loop.", "Each is seen once an epoch."],
     ["epoch", "One pass over the batch's replies. Sampling is slow, so a batch is used for several.", ""],

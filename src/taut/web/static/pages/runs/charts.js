@@ -1,6 +1,7 @@
 // The metrics of one run or of several as charts, in groups that open and close.
 import { useMemo } from "preact/hooks";
 import { html } from "taut/lib/html.js";
+import { subscripts } from "taut/lib/subscript.js";
 import { useUrlState } from "taut/lib/url_state.js";
 import { definition, formatOf, grouped, story } from "taut/pages/runs/metrics.js";
 import { Chart } from "taut/widgets/chart.js";
@@ -14,7 +15,7 @@ export function Meaning({ metrics }) {
   const known = metrics.filter(definition);
   if (!known.length) return null;
   return html`<details class="meaning"><summary>What ${metrics.length > 1 ? "these are" : "this is"}</summary>
-    <dl>${known.map((name) => { const [what, unit, over, good] = definition(name); return html`<dt class="mono">${name}</dt><dd>${what} (${unit}; over ${over}).${good && html` <span class="muted">Good: ${good}.</span>`}</dd>`; })}</dl></details>`;
+    <dl>${known.map((name) => { const [what, unit, over, good] = definition(name); return html`<dt class="mono">${name}</dt><dd>${subscripts(what)} (${unit}; over ${over}).${good && html` <span class="muted">Good: ${subscripts(good)}.</span>`}</dd>`; })}</dl></details>`;
 }
 
 /** One chart of `runs`, snapshots of each: a line a metric of one run, or a line a run of one metric. */

@@ -22,8 +22,8 @@ function decoded(part) {
   }
 }
 
-/** Names in the query string: commas between them, none within. */
-export const NAMES = { parse: (text) => text.split(",").map(decoded).filter(Boolean), print: (names) => names.map(encodeURIComponent).join(",") };
+/** Names in the query string: commas between them; one within a name, and its sign "%", are percent-encoded. */
+export const NAMES = { parse: (text) => text.split(",").map(decoded).filter(Boolean), print: (names) => names.map((name) => name.replace(/[%,]/g, encodeURIComponent)).join(",") };
 const SORT = { parse: (text) => { const [key, order] = text.split(" "); return COLUMN_KEYS.has(key) && /^(asc|desc)$/.test(order) ? { key, order } : undefined; }, print: ({ key, order }) => `${key} ${order}` };
 const COLUMN_KEYS = new Set(["run", "status", "steps", "reward/mean", "eval/accuracy", "clip/binding", "created"]);
 const NEWEST_FIRST = { key: "created", order: "desc" };
