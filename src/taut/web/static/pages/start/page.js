@@ -14,7 +14,7 @@ const LEARN = [
 export function StartPage() {
   const runs = useRecentRuns();
   return html`<section class="hero">
-      <div><h1>PPO for language models,<br />with every token's update in view</h1>
+      <div><h1>PPO for language models, <br />with every token's update in view</h1>
         <p class="lead">Sampling is slow, so each batch of replies is used for several updates, and every token is held on a leash meanwhile: its clipped ratio. Here you can see the leash, token by token.</p></div>
       <${Leash} />
     </section>
