@@ -317,6 +317,7 @@ def test_compare(taut, tmp_path):
     assert code == DONE
     assert "algorithm.epochs" in out
     assert "run.name" not in out
+    assert "run.root" not in out
     assert plot.read_text().startswith("<?xml")
     code, out, _ = taut("compare", "first", "second", "--json")
     assert json.loads(out)["differences"] == {"algorithm.epochs": [4, 2]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,6 +87,65 @@ def test_seeds_are_one_line_beside_the_published_figures_with_the_gauge_in_words
     expect(share.get_by_role("row").filter(has_text=re.compile("^4"))).to_contain_text("14.0 %")
     expect(share.get_by_role("row").filter(has_text=re.compile("^8"))).to_contain_text("30.0 %")
     expect(page).to_have_url(re.compile("by=epochs"))
+
+
+@pytest.fixture
+def others(stored: Path) -> Iterator[None]:
+    """Runs that agree with the world's own in all that the page lets choose, or in all but a preset's settings."""
+    made = {
+        "cool": {"sampling.temperature": 0.7},
+        "capped": {"algorithm.surrogate": "cispo"},
+        "few": {"algorithm.replies_per_prompt": 4, "eval.samples": 2, "optimizer.weight_decay": 0.1},
+        "ppo": {"algorithm.preset": "ppo"},
+        "grpo": {"algorithm.preset": "grpo"},
+    }
+    for name, settings in made.items():
+        store(stored, name, settings, 0.5, 0.1)
+    yield
+    for name in made:
+        shutil.rmtree(stored / name)
+
+
+def test_runs_that_differ_in_a_setting_beyond_the_pages_are_lines_of_their_own(
+    page: Page, others: None
+) -> None:
+    page.goto("/workshop?show=world,sampling.temperature=0.7&he=4&hc=0.2&hf=clip/binding")
+    four = row(page, "4 epochs, ε 0.2")
+    expect(four).to_contain_text("7.0 % ± 1.4 %")
+    expect(four.get_by_role("link")).to_have_text(["0", "1"])
+    expect(page.get_by_role("button", name="4 epochs, ε 0.2: clipped share")).to_contain_text("7.0 %")
+    for words in (
+        "4 epochs, ε 0.2, temperature 0.7",
+        "4 epochs, ε 0.2, surrogate cispo",
+        "4 epochs, ε 0.2, replies per prompt 4, weight decay 0.1, + 1 other setting",
+        "4 epochs, ε 0.2, critic and GAE, KL in the reward 0.05, preset ppo, whiten advantages true",
+        "4 epochs, ε 0.2, group, KL in the loss 0.04, preset grpo, loss normalization sequence",
+    ):
+        expect(row(page, words)).to_contain_text("50.0 %")
+        expect(row(page, words)).not_to_contain_text("published")
+
+
+def test_a_chip_of_published_figures_is_lit_for_that_experiment_alone(page: Page, stored: Path) -> None:
+    page.goto("/workshop?epochs=8&rate=0.003&steps=20&kl=loss&minibatches=2&advantage=gae")
+    chips = page.get_by_role("group", name="Settings with published figures")
+    expect(chips.get_by_role("radio", checked=True)).to_have_count(0)
+    chips.get_by_label("4, ε 0.5").check()
+    expect(
+        page.get_by_text("taut train --algorithm.clip_low 0.5 --algorithm.clip_high 0.5", exact=True)
+    ).to_be_visible()
+    expect(chips.get_by_label("4, ε 0.5")).to_be_checked()
+
+
+def test_the_two_charts_stand_at_one_height_and_the_command_is_whole(page: Page, stored: Path) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto("/workshop?show=world&epochs=8&rate=0.003&steps=20&kl=loss&minibatches=2&advantage=gae")
+    canvases = page.locator(".workshop-charts .chart-canvas")
+    expect(canvases).to_have_count(2)
+    left, right = (canvases.nth(at).bounding_box() for at in (0, 1))
+    assert left["x"] < right["x"]
+    assert left["y"] == pytest.approx(right["y"], abs=0.5)
+    command = page.get_by_role("region", name="The same in a terminal")
+    assert command.evaluate("(box) => box.scrollWidth - box.clientWidth") == 0
 
 
 def test_what_is_shown_is_in_the_address(page: Page, stored: Path) -> None:

@@ -92,9 +92,10 @@ def test_events_after_an_id(client: TestClient, root: Path) -> None:
 
 
 def test_compared_runs_show_where_they_differ(client: TestClient, root: Path) -> None:
-    made_up_run(root / "second", config="algorithm:\n  epochs: 4\nrun:\n  seed: 0\n")
+    made_up_run(root / "second", config="algorithm:\n  epochs: 4\nrun:\n  seed: 0\n  root: /elsewhere\n")
     answer = client.get("/api/compare?runs=first&runs=second").json()
     assert answer["differences"] == {"algorithm.epochs": [2, 4]}
+    assert "run.root" not in client.get("/api/runs/second").json()["defaults"]
 
 
 @pytest.mark.parametrize(

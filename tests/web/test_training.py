@@ -10,6 +10,7 @@ from taut.config import resolve, to_yaml
 from taut.store import RunWriter, StepRecord
 from taut.web.breakages import BREAKAGES
 from taut.web.training import make_job
+from taut.web.workshop import others_of
 
 
 @pytest.fixture
@@ -122,6 +123,33 @@ def test_the_workshop_tells_of_the_worlds_runs_alone(client, root, world_run):
     assert told["jobs"] == []
     assert {fault["name"]: fault["check"] for fault in told["faults"]}["no clip"] == "clip"
     assert client.get("/api/workshop").json()["runs"] == told["runs"], "the second answer is of what was kept"
+
+
+@pytest.mark.parametrize(
+    ("settings", "others"),
+    [
+        ({}, {}),
+        ({"run.seed": 3, "run.name": "x", "run.root": "/y", "store.keep_newest": 1}, {}),
+        ({"algorithm.advantage": "gae", "kl.placement": "loss", "kl.estimator": "k3"}, {}),
+        ({"sampling.temperature": 0.7}, {"sampling.temperature": 0.7}),
+        ({"algorithm.surrogate": "cispo"}, {"algorithm.surrogate": "cispo"}),
+        ({"algorithm.replies_per_prompt": 4}, {"algorithm.replies_per_prompt": 4}),
+        (
+            {"algorithm.prompts_per_step": 10, "algorithm.minibatches": 5},
+            {"algorithm.prompts_per_step": 10},
+        ),
+        (
+            {"algorithm.preset": "ppo"},
+            {"algorithm.preset": "ppo", "algorithm.whiten_advantages": True},
+        ),
+        (
+            {"algorithm.preset": "grpo"},
+            {"algorithm.preset": "grpo", "algorithm.loss_normalization": "sequence"},
+        ),
+    ],
+)
+def test_the_settings_that_the_page_has_no_choice_for_are_told(settings, others):
+    assert others_of(resolve(settings)[0].model_dump()) == others
 
 
 def test_every_switch_is_a_fault_that_a_check_sees():

@@ -90,7 +90,6 @@ def compare(
         raise ValueError("name the runs to compare; taut runs lists them")
     found = [find_run(root, name) for name in runs]
     results, differences = summary_rows(found), config_differences(found)
-    differences.pop("run.name", None)  # said by the columns
     if plot is not None:
         plot_runs(found, plot)
     console = make_console()

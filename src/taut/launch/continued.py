@@ -11,12 +11,12 @@ from taut.config import Config, check, resolve
 from taut.config.resolve import flatten
 from taut.config.reward import ENVIRONMENT
 from taut.store import Run
+from taut.store.compare import PLACE
 from taut.store.run import as_ranges
 from taut.training.checkpoint import CHECKPOINTS, checkpoint_folder, checkpoint_steps, damage
 
 SHAPES = ("model.path", "model.gguf_file", "lora.", "critic.shared", "critic.normalize_values")
 """Settings that decide what the weights in a checkpoint are."""
-PLACE = ("run.root", "run.name")
 OF_AN_UPDATE = ("algorithm.", "kl.", "optimizer.", "critic.", "learner.", "scoring.", "checks.")
 """Sections that say what becomes of replies once they are there."""
 OF_REPLIES = ("algorithm.prompts_per_step", "algorithm.replies_per_prompt", "algorithm.dynamic_sampling")

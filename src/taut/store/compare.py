@@ -7,11 +7,14 @@ from typing import Any
 
 from taut.store.run import Run
 
+PLACE = ("run.name", "run.root")
+"""Where a run is kept: no part of what it does."""
+
 
 def config_differences(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """The values, one per run, of every `section.key` in which the runs differ; None where a run lacks it."""
+    """The values, one per run, of every `section.key` in which the runs differ, place apart; None: it lacks it."""
     leaves = [_leaves(run.config) for run in runs]
-    keys = dict.fromkeys(key for config in leaves for key in config)
+    keys = dict.fromkeys(key for config in leaves for key in config if key not in PLACE)
     columns = {key: [config.get(key) for config in leaves] for key in keys}
     return {key: values for key, values in columns.items() if any(value != values[0] for value in values)}
 

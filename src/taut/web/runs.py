@@ -12,7 +12,7 @@ from taut.checks.gauge import describe_collapse, describe_gauge, is_judged
 from taut.config import Config
 from taut.config.resolve import flatten
 from taut.store import Run
-from taut.store.compare import config_differences
+from taut.store.compare import PLACE, config_differences
 from taut.store.glance import LAST_STEPS
 from taut.store.increment import Cursor, read_increment
 from taut.web.requests import named_run, root_of, run_of, whole_number
@@ -34,7 +34,8 @@ def run(request: Request) -> Response:
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """`config` is {"section.key": value}; `defaults` holds those of these keys that now have another default.
+    """`config` is {"section.key": value}; `defaults` holds those of these keys that now have another default,
+    its place apart.
 
     `gauge` is the clipped share in words, as `taut show` has it, "" where it says nothing; `judged` whether its
     useful range applies to this run.
@@ -48,7 +49,9 @@ def describe(run: Run) -> dict[str, Any]:
         **row,
         "config": config,
         "defaults": {
-            key: usual[key] for key, value in config.items() if key in usual and usual[key] != value
+            key: usual[key]
+            for key, value in config.items()
+            if key in usual and usual[key] != value and key not in PLACE
         },
         "facts": run.facts,
         "gauge": gauge_of(run, row["clip/binding"]),
@@ -117,7 +120,6 @@ def compare(request: Request) -> Response:
         raise ValueError(f"at most {MOST_COMPARED} runs are compared, not {len(names)}")
     found = [named_run(root_of(request), name) for name in names]
     differences = config_differences(found) if found else {}
-    differences.pop("run.name", None)  # said by the columns
     return StrictJSON({"runs": names, "differences": differences})
 
 

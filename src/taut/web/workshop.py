@@ -13,8 +13,9 @@ from starlette.routing import Route
 
 from taut.checks.gauge import describe_outcome
 from taut.config import WORLD, resolve
+from taut.config.resolve import flatten
 from taut.store import Run
-from taut.store.compare import summary_rows
+from taut.store.compare import PLACE, summary_rows
 from taut.store.glance import LAST_STEPS, Signature, signature
 from taut.web.breakages import BREAKAGES
 from taut.web.requests import root_of
@@ -36,7 +37,10 @@ SETTINGS = (
     "run.steps",
     "run.seed",
 )
-"""What the page lets choose, or a fault's settings change: runs that agree in these, seed aside, are one curve."""
+"""What the page lets choose, or a fault's settings change."""
+
+APART = (*PLACE, "run.seed", "run.trackers")
+"""These and the store's say nothing of what is learned: runs that agree in all others are one curve."""
 
 PUBLISHED = [
     {"epochs": 1, "clip": 0.2, "share": 0.0, "reward": None, "accuracy": None},
@@ -90,6 +94,18 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: config.get(key.partition(".")[0], {}).get(key.partition(".")[2]) for key in SETTINGS}
 
 
+def others_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a stored run sets otherwise than the page would: {"section.key": value}, without what is `APART`."""
+    own = flatten(config)
+    try:
+        page, _ = resolve({key: own[key] for key in SETTINGS if key in own})
+    except ValueError:  # the settings go with others only, such as the minibatches with a larger batch
+        page, _ = resolve({})
+    usual = flatten(page.model_dump())
+    compared = [key for key in own if key not in (*SETTINGS, *APART) and not key.startswith("store.")]
+    return {key: own[key] for key in compared if key not in usual or own[key] != usual[key]}
+
+
 def is_of_the_world(config: Mapping[str, Any]) -> bool:
     """Whether a stored run trained the world's own model on the world's sums."""
     return all(config.get(section, {}).get("path") == WORLD for section in ("model", "data"))
@@ -110,7 +126,7 @@ def _row(directory: Path) -> dict[str, Any] | None:
     return {
         **summary,
         "eval/greedy": run.last("eval/greedy"),
-        "settings": settings_of(run.config),
+        "settings": {**settings_of(run.config), **others_of(run.config)},
         "fault": run.facts.get("fault"),
         "gauge": describe_outcome(run.config.get("algorithm", {}), summary["clip/binding"], entropy),
         "fired": [

@@ -45,7 +45,7 @@ function levels(curves, told, figure, words) {
   return [...rows].map(([row, color]) => ({ y: row[figure], label: `published ${words(row)}`, color }));
 }
 
-export function LearningChart({ curves, told, smoothing }) {
+export function LearningChart({ curves, told, smoothing, children }) {
   const which = (group) => (curves.length > 1 ? `, ${group.label}` : "");
   const drawn = [
     ...series(curves, "reward/mean", (group) => ({ label: `reward${which(group)}` })),
@@ -55,7 +55,7 @@ export function LearningChart({ curves, told, smoothing }) {
     ...levels(curves, told, "reward", (row) => `reward ${fixed(row.reward)}`),
     ...levels(curves, told, "accuracy", (row) => `held-out ${percent(row.accuracy, 0)}`),
   ];
-  return html`<${Chart} title="Reward in training, and accuracy on held-out sums" series=${drawn} xLabel="step" yMin=${0} yMax=${1} height=${300} smoothing=${smoothing} levels=${marks} format=${(value) => fixed(value, 3)} />`;
+  return html`<${Chart} title="Reward in training, and accuracy on held-out sums" series=${drawn} xLabel="step" yMin=${0} yMax=${1} height=${300} smoothing=${smoothing} levels=${marks} format=${(value) => fixed(value, 3)}>${children}</${Chart}>`;
 }
 
 const SHARES = { binding: ["clip/binding", "clip/epoch_"], outside: ["clip/outside", "clip/outside_epoch_"] };

@@ -5,10 +5,16 @@ import { spread } from "taut/maths/seeds.js";
 const EPOCHS = "algorithm.epochs";
 const LOW = "algorithm.clip_low";
 const HIGH = "algorithm.clip_high";
+const OTHERS_SAID = 2;
 const ADVANTAGES = { "batch-mean": "batch mean", "group-standardized": "group", "leave-one-out": "leave-one-out", gae: "critic and GAE" };
 
 function epsilon(value) {
   return value === null || value === undefined ? "open" : String(value);
+}
+
+/** The settings of a run that the page has no choice for, and that aren't as the page would have them. */
+function othersOf(settings, defaults) {
+  return Object.keys(settings).filter((key) => !(key in defaults));
 }
 
 /** What tells one curve from another, in a text that may stand in an address: "world" where all is as the world has it. */
@@ -17,7 +23,16 @@ export function keyOf(settings, defaults, fault = null) {
   const own = Object.keys(defaults)
     .filter((key) => key !== "run.seed" && !idle.includes(key) && settings[key] !== defaults[key])
     .map((key) => `${key.split(".").pop()}=${settings[key]}`); // the last parts differ from one another
-  return [...(fault ? [`fault=${fault}`] : []), ...own].join(",") || "world";
+  const others = othersOf(settings, defaults).sort().map((key) => `${key}=${encodeURIComponent(JSON.stringify(settings[key]))}`);
+  return [...(fault ? [`fault=${fault}`] : []), ...own, ...others].join(",") || "world";
+}
+
+/** The first of the other settings, the preset before all, and how many more there are. */
+function othersInWords(settings, defaults) {
+  const keys = othersOf(settings, defaults).sort((a, b) => b.endsWith(".preset") - a.endsWith(".preset"));
+  const rest = keys.length - OTHERS_SAID;
+  const said = keys.slice(0, OTHERS_SAID).map((key) => `${key.split(".").pop().replaceAll("_", " ")} ${settings[key] ?? "none"}`);
+  return [...said, rest > 0 && `+ ${rest} other ${rest === 1 ? "setting" : "settings"}`];
 }
 
 /** The same in words. Epochs and ε are always said. */
@@ -36,6 +51,7 @@ export function labelOf(settings, defaults, fault = null) {
     kl && `KL in the ${s["kl.placement"]} ${s["kl.coefficient"]}`,
     differs("learner.micro_batch_tokens") && `micro-batches of ${s["learner.micro_batch_tokens"]} tokens`,
     differs("run.steps") && `${s["run.steps"]} ${s["run.steps"] === 1 ? "step" : "steps"}`,
+    ...othersInWords(s, defaults),
   ].filter(Boolean).join(", ");
 }
 
@@ -70,7 +86,7 @@ export function plusMinus({ n, mean, sd }, print) {
   return n > 1 ? `${print(mean)} ± ${print(sd)}` : print(mean);
 }
 
-/** The published row of a setting, if its figures are for that: 40 steps, nothing else changed. */
+/** The published row of a setting, if its figures are for that: 40 steps, and every setting as the world has it. */
 export function publishedFor(settings, defaults, published) {
   const { [EPOCHS]: epochs, [LOW]: low, [HIGH]: high } = settings;
   const plain = { ...settings, [EPOCHS]: defaults[EPOCHS], [LOW]: defaults[LOW], [HIGH]: defaults[HIGH] };

@@ -42,8 +42,8 @@ function Charts({ told, groups, shown }) {
   const [smoothing, setSmoothing] = useUrlState("smooth", 0, { parse: (text) => (Number(text) >= 0 && Number(text) <= 0.95 ? Number(text) : undefined), print: String });
   const curves = useCurves(shown.map((key) => groups.find((group) => group.key === key)));
   if (!curves.length) return html`<p class="muted workshop-empty">The curves of a run stand here. Press Run: 40 steps take some seconds.</p>`;
-  return html`<div class="workshop-charts"><${LearningChart} ...${{ curves, told, smoothing }} /><${ClipChart} ...${{ curves, told, smoothing }} /></div>
-    <div class="workshop-smoothing"><${Slider} label="Smoothing" value=${smoothing} min=${0} max=${0.95} step=${0.05} onInput=${setSmoothing} /></div>`;
+  return html`<div class="workshop-charts"><${LearningChart} ...${{ curves, told, smoothing }}><div class="workshop-smoothing"><${Slider} label="Smoothing of both charts" value=${smoothing} min=${0} max=${0.95} step=${0.05} onInput=${setSmoothing} /></div></${LearningChart}>
+      <${ClipChart} ...${{ curves, told, smoothing }} /></div>`;
 }
 
 function Workshop({ told, ask }) {
@@ -58,7 +58,7 @@ function Workshop({ told, ask }) {
   const seeds = seedsOf(choices.values);
   const run = () => starting.run(seeds.map((seed) => ({ settings: { ...settings, "run.seed": seed } })));
   return html`<div class="workshop-top">
-      <div class="stack"><${Settings} choices=${choices} onRun=${run} busy=${starting.busy} error=${starting.error} />
+      <div class="stack"><${Settings} choices=${choices} told=${told} onRun=${run} busy=${starting.busy} error=${starting.error} />
       <${Code} title="The same in a terminal" source=${command(settings, choices.values.seed)} /></div>
       <div class="stack workshop-results"><${Jobs} told=${told} onDone=${ask} /><${Charts} ...${{ told, groups, shown }} />
       <${RunsTable} told=${told} groups=${groups} shown=${shown} onShow=${toggle} />

@@ -54,11 +54,10 @@ function Shown({ row, shown, onShow }) {
     <span class="workshop-colour" style=${place >= 0 ? { background: `var(--s${(place % 8) + 1})` } : {}} aria-hidden="true"></span></label>`;
 }
 
-function name(row) {
-  const [first] = row.runs;
-  const seeds = row.runs.map((run) => run.settings["run.seed"]);
-  return html`<span>${row.label} ${row.runs.length === 1 ? html`<${Link} class="small" href=${runPath(first.run)}>seed ${seeds[0]}</${Link}>`
-    : html`<details class="workshop-seeds"><summary class="small">${row.runs.length} runs</summary>${row.runs.map((run) => html`<${Link} class="small" key=${run.run} href=${runPath(run.run)}>${run.run}</${Link}> `)}</details>`}</span>`;
+function name({ label, runs }) {
+  const seedOf = (run) => run.settings["run.seed"];
+  const sorted = [...runs].sort((a, b) => seedOf(a) - seedOf(b));
+  return html`<span>${label} <span class="workshop-seeds small">${runs.length === 1 ? "seed" : "seeds"} ${sorted.map((run) => html`<${Link} key=${run.run} href=${runPath(run.run)} title=${run.run} aria-label=${`seed ${seedOf(run)}, ${run.run}`}>${seedOf(run)}</${Link}> `)}</span></span>`;
 }
 
 function figure(row, metric, published, print) {

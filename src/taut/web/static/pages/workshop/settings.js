@@ -1,6 +1,7 @@
 // What a person chooses for a run, kept in the address.
 import { html } from "taut/lib/html.js";
 import { useUrlState } from "taut/lib/url_state.js";
+import { publishedFor } from "taut/pages/workshop/groups.js";
 import { Segmented } from "taut/widgets/segmented.js";
 import { Select } from "taut/widgets/select.js";
 import { Slider } from "taut/widgets/slider.js";
@@ -15,6 +16,7 @@ const ADVANTAGES = [
 const KL = [{ value: "none", label: "none" }, { value: "reward", label: "in the reward" }, { value: "loss", label: "in the loss" }];
 const RATES = [1e-4, 3e-4, 5e-4, 1e-3, 2e-3, 3e-3, 1e-2];
 const MINIBATCHES = [1, 2, 4, 8];
+const PUBLISHED = { minibatches: 1, rate: 1e-3, advantage: "batch-mean", kl: "none", beta: 0.05, steps: 40 }; // all but epochs and ε
 const SHOWN = [["1 epoch", 1, 0.2], ["4", 4, 0.2], ["8", 8, 0.2], ["4, ε 0.5", 4, 0.5]];
 
 /** Whole numbers from `low` to `high`, so that no address asks for what no run could be. */
@@ -87,11 +89,13 @@ function Clip({ values, set }) {
     <button class="text-button" onClick=${join}>One ε for both sides</button></div>`;
 }
 
-function Published({ values, set }) {
-  const now = SHOWN.find(([, epochs, clip]) => values.epochs === epochs && values.low === clip && values.high === clip)?.[0];
+/** Lit where all is as in an experiment with published figures; choosing one sets everything back to it. */
+function Published({ values, set, told }) {
+  const row = publishedFor({ ...told.defaults, ...settingsOf(values) }, told.defaults, told.published);
+  const now = row && SHOWN.find(([, epochs, clip]) => row.epochs === epochs && row.clip === clip)?.[0];
   const choose = (label) => {
     const [, epochs, clip] = SHOWN.find(([own]) => own === label);
-    set.epochs(epochs); set.low(clip); set.high(clip);
+    for (const [name, value] of Object.entries({ ...PUBLISHED, epochs, low: clip, high: clip })) set[name](value);
   };
   return html`<${Segmented} label="Settings with published figures" options=${SHOWN.map(([label]) => ({ value: label, label }))} value=${now} onChange=${choose} />`;
 }
@@ -108,12 +112,12 @@ function More({ values, set }) {
 }
 
 /** The form. `onRun()` starts what is chosen. */
-export function Settings({ choices: { values, set }, onRun, busy, error }) {
+export function Settings({ choices: { values, set }, told, onRun, busy, error }) {
   const submit = (event) => { event.preventDefault(); onRun(); };
   // Enter in a number's field takes the number; only the button starts a run.
   const key = (event) => event.key === "Enter" && event.target.tagName === "INPUT" && event.preventDefault();
   return html`<form class="panel stack workshop-settings" onSubmit=${submit} onKeyDown=${key} aria-label="Settings of a run">
-    <${Published} ...${{ values, set }} />
+    <${Published} ...${{ values, set, told }} />
     <${Slider} label="Epochs per batch" value=${values.epochs} min=${1} max=${16} step=${1} onInput=${(value) => set.epochs(Math.round(value))} describe="how often each batch of 64 replies is used" />
     <${Clip} ...${{ values, set }} />
     <${More} ...${{ values, set }} />
