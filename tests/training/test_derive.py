@@ -123,7 +123,11 @@ def test_another_clip_changes_loss_and_states_as_by_hand(stored, make_config):
 @pytest.mark.parametrize(
     ("settings", "changes", "reason"),
     [
-        ({}, {"algorithm.lam": 0.5}, "algorithm.lam is GAE's, and these advantages come from batch-mean"),
+        (
+            {},
+            {"algorithm.lam": 0.5},
+            "algorithm.lam is GAE's, and this run has no critic: its advantages come from batch-mean",
+        ),
         ({}, {"algorithm.gamma": 0.5}, "algorithm.gamma is GAE's"),
         ({}, {"algorithm.advantage": "gae"}, "no critic"),
         ({}, {"kl.coefficient": 0.5}, "held no reference"),

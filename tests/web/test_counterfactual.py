@@ -111,7 +111,7 @@ def test_the_panel_begins_with_what_the_run_stored(run, client):
 def test_without_changes_the_tokens_are_those_that_trained(run, client):
     header, columns = ask(client, {}, [5, 0])
     batch = run.batch(3)
-    assert header["moved"] == {"held": 0, "freed": 0}
+    assert (header["moved"]["held"], header["moved"]["freed"]) == (0, 0)
     assert header["before"] == header["after"]
     wanted = [batch.advantages[reply, : batch.lengths[reply]] for reply in (5, 0)]
     assert columns["advantages"].tolist() == np.concatenate(wanted).tolist()

@@ -119,7 +119,9 @@ def _refuse(before: Config, after: Config, changed: set[str]) -> None:
                 "another one"
             )
         if key in OF_GAE and algorithm.advantage != "gae":
-            raise ValueError(f"{key} is GAE's, and these advantages come from {algorithm.advantage}")
+            raise ValueError(
+                f"{key} is GAE's, and this run has no critic: its advantages come from {algorithm.advantage}"
+            )
     if algorithm.advantage == "gae" != before.algorithm.advantage:
         raise ValueError("GAE needs a critic's values, and this run had no critic")
     if "algorithm.lam" in changed and algorithm.lam_length_alpha is not None:

@@ -190,13 +190,14 @@ def _codes(clip: Any) -> np.ndarray:
 
 
 def _moved(before: Recomputed, after: Recomputed) -> dict[str, int]:
-    """How many sightings of tokens, over the batch's optimiser steps, are held now and were not, and the reverse."""
-    held = freed = 0
+    """Of all `sightings` of tokens over the batch's optimiser steps: how many are newly held, and how many freed."""
+    held = freed = sightings = 0
     for was, now in zip(before.trace.steps, after.trace.steps, strict=True):
         old, new = (step.clip.binding | step.clip.dual for step in (was, now))
         held += int((new & ~old).sum())
         freed += int((old & ~new).sum())
-    return {"held": held, "freed": freed}
+        sightings += int(was.clip.mask.sum())
+    return {"held": held, "freed": freed, "sightings": sightings}
 
 
 def _why_not_replayed(run: Run, step: int) -> str:

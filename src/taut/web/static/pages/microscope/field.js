@@ -43,6 +43,7 @@ function build(box, batch, reply) {
     before = kind;
     if (block.spans.length >= BLOCK || (text.endsWith("\n") && block.spans.length > 20)) block = null;
   }
+  for (const { element, spans } of blocks) element.style.setProperty("--tokens", spans.length); // its height, before it is laid out
   box.replaceChildren(all);
   return blocks;
 }
@@ -123,6 +124,12 @@ function vertical(spans, from, way) {
   return best;
 }
 
+/** Columns that a group fills to the end, at most `most`; where none does, `most`. */
+function columns(size, most) {
+  for (let count = most; count > most / 2; count -= 1) if (size % count === 0) return count;
+  return most;
+}
+
 const SHORT = 24; // tokens; replies of at most so many stand beside each other
 
 /**
@@ -132,6 +139,7 @@ const SHORT = 24; // tokens; replies of at most so many stand beside each other
 export function TokenField({ batch, moment, values, spec, numbers, chosen, onHover, onChoose, above, head, label }) {
   const spansOf = useRef(new Map()).current;
   const short = batch.replies.length > 1 && batch.replies.every(({ length }) => length <= SHORT);
+  const size = batch.replies.filter(({ group }) => group === batch.replies[0].group).length;
   const look = useLook({ batch, moment, values, spec, numbers });
   const token = (event) => event.target.token ?? null;
   const key = (event) => {
@@ -147,7 +155,7 @@ export function TokenField({ batch, moment, values, spec, numbers, chosen, onHov
     const next = chosen === null ? 0 : ways[event.key](chosen);
     onChoose(Math.min(spans.length - 1, Math.max(0, next)));
   };
-  return html`<div class=${`field-of-tokens scale-${spec.scale} ${numbers ? "numbers" : ""} ${short ? "short" : ""}`} tabindex="0" role="group" data-keys aria-label=${label}
+  return html`<div class=${`field-of-tokens scale-${spec.scale} ${numbers ? "numbers" : ""} ${short ? "short" : ""}`} tabindex="0" role="group" data-keys aria-label=${label} style=${short ? { "--wide": columns(size, 8), "--middle": columns(size, 4), "--narrow": 2 } : undefined}
     onMouseOver=${(event) => onHover(token(event))} onMouseLeave=${() => onHover(null)} onClick=${(event) => token(event) !== null && onChoose(token(event))} onKeyDown=${key}>
     ${batch.replies.map((reply, number) => html`${above(reply, number)}<section key=${reply.reply} class="reply-block" data-stale=${moment.seenAt[number] < moment.at || undefined}>
       ${head(reply, number)}<${ReplyTokens} batch=${batch} reply=${reply} look=${look} seen=${moment.seenAt[number] >= 0} chosen=${chosen} spansOf=${spansOf} /></section>`)}

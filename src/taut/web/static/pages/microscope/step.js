@@ -109,6 +109,7 @@ function List({ name, step, rows, surrogate, sort, onSort }) {
     { key: "prompt", label: "Prompt", show: (row) => html`<span class="preview" style=${{ minWidth: "8rem" }}>${row.prompt}</span>` },
     { key: "text", label: "Text", show: (row) => html`<${Text} name=${name} row=${row} />` },
   ];
+  if (matchMedia("(max-width: 720px)").matches) columns.splice(1, 0, ...columns.splice(-2).reverse()); // what was said, before numbers that are out of sight
   return html`<${Table} label="Replies" columns=${columns} rows=${rows.map((row) => ({ ...row, id: row.reply }))} sort=${sort} onSort=${onSort} empty="No reply matches." />`;
 }
 

@@ -1,6 +1,6 @@
 // What if ε, λ, γ or the dual clip had been other: the recorded batch recomputed by the code that trained it.
 import { useEffect } from "preact/hooks";
-import { fixed, percent, short, signed, whole } from "taut/lib/format.js";
+import { fixed, percent, signed, whole } from "taut/lib/format.js";
 import { html } from "taut/lib/html.js";
 import { number } from "taut/lib/number.js";
 import { exported } from "taut/lib/router.js";
@@ -30,8 +30,8 @@ const METRICS = [
   ["clip/high", "held above", percent, (value) => `${signed(100 * value, 1)} pts`],
   ["clip/low", "held below", percent, (value) => `${signed(100 * value, 1)} pts`],
   ["clip/dual", "held by the dual clip", percent, (value) => `${signed(100 * value, 1)} pts`],
-  ["loss/policy", "Policy loss", (value) => short(value, 4), (value) => signed(value, 5)],
-  ["loss/kl", "KL in the loss", (value) => short(value, 4), (value) => signed(value, 5)],
+  ["loss/policy", "Policy loss", (value) => fixed(value, 5), (value) => signed(value, 5)],
+  ["loss/kl", "KL in the loss", (value) => fixed(value, 5), (value) => signed(value, 5)],
   ["advantage/mean", "Advantage, mean", (value) => fixed(value, 4), (value) => signed(value, 4)],
   ["advantage/std", "Advantage, deviation", (value) => fixed(value, 4), (value) => signed(value, 4)],
 ];
@@ -42,7 +42,7 @@ export function WhatIf({ name, batch, onOverlay }) {
   if (exported) return null;
   return html`<section class="panel what-if" aria-label="What if">
     <div class="row"><h2>What if</h2>
-      <p class="small muted">${open ? "" : "this batch had been trained on with another ε, λ or γ?"}</p>
+      <p class="small muted">${open ? "" : `this batch had been trained on with another ${batch.columns.values ? "ε, λ or γ" : "ε or dual clip"}?`}</p>
       <button class="button small" aria-expanded=${open} onClick=${() => { setOpen(!open); if (open) onOverlay(undefined); }}>${open ? "Close" : "Ask"}</button></div>
     ${open && html`<${Open} name=${name} batch=${batch} onOverlay=${onOverlay} />`}
   </section>`;
@@ -59,14 +59,15 @@ function Open({ name, batch, onOverlay }) {
   const set = (key, value) => setChanges((old) => effective({ ...old, [key]: value }, described));
   const before = described.before;
   const after = answer?.header.after ?? before;
-  return html`<p class="small">The objective's word on the updates that were <em>recorded</em>, recomputed by the code that trained. It is not another run: under other settings the updates themselves would have been others.</p>
+  return html`<p class="small what-if-words">The objective's word on the updates that were <em>recorded</em>, recomputed by the code that trained. It is not another run: under other settings the updates themselves would have been others.</p>
     <${Controls} described=${described} changes=${asked} set=${set} />
     <div class="row"><button class="button small" disabled=${!Object.keys(asked).length} onClick=${() => setChanges({})}>As it was trained</button>
-      <span class="small muted" aria-busy=${!!waiting}>${moved(answer, waiting)}</span></div>
+      <span class="small muted" aria-busy=${!!waiting}>${moved(answer, waiting)}</span>${answer && html`<span class="small muted">${shares(answer)}</span>`}</div>
     ${refused && html`<p class="small" role="alert">${refused.message}</p>`}
-    <div class="what-if-answer"><${Metrics} before=${before.metrics} after=${after.metrics} changed=${!!answer} /><${PerStep} before=${before} after=${after} changed=${!!answer} /></div>
+    <div class="what-if-more"><details><summary class="small">The batch in numbers, and by optimiser step</summary>
+      <div class="what-if-answer"><${Metrics} before=${before.metrics} after=${after.metrics} changed=${!!answer} /><${PerStep} before=${before} after=${after} changed=${!!answer} /></div></details>
     <details><summary class="small">The step once more, and this question in Python</summary>
-      <div class="what-if-answer"><${Replay} name=${name} step=${batch.step} described=${described} /><${Code} source=${python(name, batch.step, asked)} title="The same in Python" /></div></details>
+      <div class="what-if-answer"><${Replay} name=${name} step=${batch.step} described=${described} /><${Code} source=${python(name, batch.step, asked)} title="The same in Python" /></div></details></div>
     <${Say} text=${spoken(answer)} />`;
 }
 
@@ -77,26 +78,37 @@ function effective(changes, { settings, fixed: fixedOnes }) {
 
 function moved(answer, waiting) {
   if (!answer) return waiting ? "computing…" : "Move a slider.";
-  const { held, freed } = answer.header.moved;
-  const are = (count) => `${whole(count)} ${count === 1 ? "is" : "are"}`;
-  return `Of the tokens at each optimiser step of the batch ${are(held)} newly held, ${are(freed)} freed.`;
+  const { held, freed, sightings } = answer.header.moved;
+  return `${whole(held)} of ${whole(sightings)} sightings newly held, ${whole(freed)} freed.`;
+}
+
+function shares({ header: { before, after } }) {
+  const share = ({ metrics }) => percent(number(metrics["clip/binding"]));
+  return `Clipped share ${share(before)} → ${share(after)}.`;
 }
 
 function spoken(answer) {
   if (!answer) return "";
-  const { before, after } = answer.header;
-  const share = ({ metrics }) => percent(number(metrics["clip/binding"]));
-  return `Clipped share ${share(before)} before, ${share(after)} after. ${moved(answer)}`;
+  return `${shares(answer)} ${moved(answer)}`;
 }
 
 function Controls({ described, changes, set }) {
   const { settings, fixed: fixedOnes } = described;
-  const reasons = new Set(Object.entries(fixedOnes).filter(([key]) => SLIDERS.some(([slider]) => slider === key)).map(([, why]) => why));
   return html`<div class="what-if-controls">
       ${SLIDERS.filter(([key]) => !(key in fixedOnes)).map((spec) => html`<${Control} key=${spec[0]} spec=${spec} value=${spec[0] in changes ? changes[spec[0]] : settings[spec[0]]} was=${settings[spec[0]]} set=${set} />`)}
       <${Segmented} label="Loss averaged over" value=${changes["algorithm.loss_normalization"] ?? settings["algorithm.loss_normalization"]} onChange=${(value) => set("algorithm.loss_normalization", value)} options=${NORMALIZATIONS.map(([value, label]) => ({ value, label }))} />
     </div>
-    ${reasons.size > 0 && html`<p class="small faint">Not asked here: ${[...reasons].join("; ")}.</p>`}`;
+    ${Object.keys(fixedOnes).length > 0 && html`<p class="small faint what-if-words">${refusals(fixedOnes).map((why) => html`<span key=${why}>${why}. </span>`)}</p>`}`;
+}
+
+/** Why some sliders are not there, those of one reason together. */
+function refusals(fixedOnes) {
+  const labels = new Map();
+  for (const [key, label] of SLIDERS.filter(([slider]) => slider in fixedOnes)) {
+    const why = fixedOnes[key].replace(`${key} is GAE's, and `, "");
+    labels.set(why, [...(labels.get(why) ?? []), label]);
+  }
+  return [...labels].map(([why, names]) => `${names.join(", ")}: ${why}`);
 }
 
 function Control({ spec, value, was, set }) {

@@ -33,8 +33,11 @@ function MetricChart({ title, metrics, runs, smoothing, log, judged }) {
 }
 
 /** Of several runs each metric has a chart of its own: lines of two kinds in the runs' colours would be a thicket. */
-function apart({ charts, ...group }) {
-  return { ...group, charts: charts.flatMap((chart) => (chart.metrics.length > 1 ? chart.metrics.map((metric) => ({ ...chart, title: metric, metrics: [metric] })) : [chart])) };
+function apart(groups, runs) {
+  const split = groups.map(({ charts, ...group }) => ({ ...group, charts: charts.flatMap((chart) => (chart.metrics.length > 1 ? chart.metrics.map((metric) => ({ ...chart, title: `${chart.title} · ${metric}`, metrics: [metric] })) : [chart])) }));
+  const lonely = ({ metrics: [metric] }) => /epoch_\d+$/.test(metric) && runs.filter(({ scalars }) => scalars.has(metric)).length === 1;
+  const one = { key: "one", title: "Epochs that only one run has", open: false, charts: split.flatMap(({ charts }) => charts.filter(lonely)) };
+  return [...split.map((group) => ({ ...group, charts: group.charts.filter((chart) => !lonely(chart)) })), one].filter(({ charts }) => charts.length);
 }
 
 /** All metrics that any of `runs` has. `judged`: whether the useful range of the clipped share applies. */
@@ -44,7 +47,7 @@ export function Charts({ runs, judged }) {
   const [turned, setTurned] = useUrlState("groups", [], LIST);
   const names = [...new Set(runs.flatMap(({ scalars }) => [...scalars.keys()]))].sort(new Intl.Collator("en", { numeric: true }).compare);
   const key = names.join("\n");
-  const groups = useMemo(() => grouped(names).map((group) => (runs.length > 1 ? apart(group) : group)), [key, runs.length > 1]);
+  const groups = useMemo(() => (runs.length > 1 ? apart(grouped(names), runs) : grouped(names)), [[key, ...runs.map(({ name, scalars }) => `${name} ${scalars.size}`)].join("\n")]);
   const hits = search ? names.filter((name) => name.toLowerCase().includes(search.toLowerCase())) : null;
   const draw = ({ title, metrics, log }) => html`<${MetricChart} key=${title} ...${{ title, metrics, log, runs, smoothing, judged }} />`;
   const turn = (group) => setTurned((keys) => (keys.includes(group) ? keys.filter((other) => other !== group) : [...keys, group]));
