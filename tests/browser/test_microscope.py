@@ -280,7 +280,7 @@ def test_a_number_that_is_none_is_marked(page: Page) -> None:
     rows = page.get_by_test_id("detail").locator("dd").all_inner_texts()
     assert rows[:2] == ["NaN", "NaN"]
     track = page.get_by_role("group", name="Ratio of the token at each sighting")
-    expect(track).to_have_attribute("aria-label", re.compile("step 0: 1.000; step 2: NaN"))
+    expect(track).to_have_attribute("aria-label", re.compile("step 1: 1.000; step 3: NaN"))
     assert track.locator(".track-none").all_text_contents() == ["NaN"]
 
 
