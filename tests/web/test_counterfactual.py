@@ -162,6 +162,8 @@ def test_another_clip_and_lambda_are_what_the_objective_makes_of_the_recorded_up
         ({"changes": []}, 400, "changes"),
         ({"replies": [True]}, 400, "replies"),
         ({"turn": "1"}, 400, "turn"),
+        ({"panel": 3}, 400, "panel"),
+        ({"panel": "p" * 101}, 400, "panel"),
         ({"replies": [8]}, 400, "step 3 has 8 replies, counted from 0: there is no 8"),
         ({"replies": [-1]}, 400, "there is no -1"),
         ([], 400, "JSON object"),
@@ -221,6 +223,22 @@ def test_of_a_panels_waiting_questions_only_the_newest_is_asked():
         thread.join(20)
     assert {number for number, outcome in outcomes.items() if outcome == "overtaken"} == {1, 3}
     assert sorted(asked) == [0, 2, 4, 5, 6]
+
+
+def test_of_panels_only_the_newest_are_remembered():
+    class Quick:
+        def ask(self, request: tuple[str, dict], seconds: float, on_wait: object) -> dict:
+            return {}
+
+    child = Child()
+    child._worker = Quick()
+    for number in range(1_005):
+        child.ask("recompute", {}, 1, f"panel {number}", 1)
+        child.ask("recompute", {}, 1, "kept", number)
+    assert len(child._newest) == 1_000
+    assert "panel 1004" in child._newest
+    with pytest.raises(OvertakenError):
+        child.ask("recompute", {}, 1, "kept", 3)
 
 
 def test_what_is_asked_as_the_server_ends_is_given_up():

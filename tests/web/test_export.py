@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up_runs import made_up_run
 from starlette.testclient import TestClient
 
 from taut import cli
@@ -145,3 +146,20 @@ def test_files_are_saved_and_never_shown_as_pages(client: TestClient) -> None:
     assert (row["step"], row["prompt"], row["text"]) == ("2", "1+1=", "2")
     scalars = list(csv.DictReader(io.StringIO(client.get("/api/export/first/scalars.csv").text)))
     assert [float(row["reward/mean"]) for row in scalars] == [0.0, 0.1, 0.2, 0.3]
+
+
+def test_a_linked_run_is_itself_under_the_links_name(root: Path, tmp_path: Path, client: TestClient) -> None:
+    """What the link leads to is called as another run of the folder is."""
+    made_up_run(tmp_path / "elsewhere" / "first", steps=1)
+    (root / "link").symlink_to(tmp_path / "elsewhere" / "first")
+    told = client.get("/api/runs/link").json()
+    assert (told["run"], told["kept_steps"]) == ("link", [1])
+    saved = client.get("/api/export/link/page")
+    assert saved.headers["content-disposition"] == "attachment; filename*=UTF-8''link.html"
+    found = Elements(saved.text)
+    scripts = dict(
+        zip([a.get("data-path") for t, a in found.tags if t == "script"], found.scripts, strict=True)
+    )
+    assert json.loads(scripts["/api/runs/link/scalars"])["steps"] == [0, 1]
+    assert [row["run"] for row in json.loads(scripts["/api/runs"])["runs"]] == ["link"]
+    assert not [path for path in scripts if path and path.startswith("/api/runs/first")]

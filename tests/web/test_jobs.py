@@ -121,3 +121,36 @@ def test_a_job_outlives_the_process_that_started_it(tmp_path):
     wait_for(lambda: status(jobs) == {"a": "running"})
     jobs.stop("a")
     wait_for(lambda: status(jobs) == {})
+
+
+def test_one_that_cannot_be_started_is_told_and_the_rest_go_on(jobs):
+    jobs.limit = 1
+    jobs.add([job(jobs, "a"), Job("b", ["/no/such/program"], {"seed": 5}), job(jobs, "c")])
+    wait_for(lambda: status(jobs) == {"a": "running", "b": "queued", "c": "queued"})
+    jobs.stop("a")
+    wait_for(lambda: status(jobs) == {"b": "failed", "c": "running"})
+    [told] = [each for each in jobs.list() if each["name"] == "b"]
+    assert "No such file or directory: '/no/such/program'" in told["message"]
+    assert told["seed"] == 5
+    assert "b" in jobs.names()
+    jobs.stop("b")
+    assert status(jobs) == {"c": "running"}
+
+
+def test_a_job_whose_entry_cannot_be_written_does_not_run(jobs):
+    (jobs.root / ".workshop" / "a.json").mkdir(parents=True)
+    jobs.add([job(jobs, "a", WAITS)])
+    assert "Is a directory" in jobs.list()[-1]["message"]
+    assert not is_locked(jobs.root / ".workshop" / "a.log")
+    (jobs.root / ".workshop" / "a.json").rmdir()
+
+
+def test_two_servers_on_a_folder_do_not_take_each_others_names(jobs):
+    jobs.add([job(jobs, "a")])
+    wait_for(lambda: status(jobs) == {"a": "running"})
+    wait_for(lambda: (jobs.root / ".workshop" / "a.log").read_text() == "trains\n")
+    other = Jobs(jobs.root, limit=2)
+    other.add([job(other, "a")])
+    assert [each["status"] for each in other.list()] == ["running", "failed"]
+    assert "taken by another" in other.list()[1]["message"]
+    assert (jobs.root / ".workshop" / "a.log").read_text() == "trains\n"

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from taut.store import ReplyRecord, RetentionPolicy, RunWriter, StepRecord, UpdateRecord
+from taut.store import ReplyRecord, RetentionPolicy, Run, RunWriter, StepRecord, UpdateRecord
+from taut.store.database import connect_for_writing
 from taut.web.app import create_app
 
 CONFIG = "model:\n  path: careless-adder\n"
@@ -285,3 +286,57 @@ def test_replies_that_are_no_numbers_are_a_mistake(client: TestClient, replies: 
     answer = client.get("/api/runs/a run/steps/1/tokens", params={"replies": replies})
     assert answer.status_code == 400
     assert "0,1,2" in answer.json()["error"]
+
+
+BEYOND = 2**63
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (f"steps/{BEYOND}/replies", 404),
+        (f"steps/1/replies/{BEYOND}", 400),
+        (f"steps/1/replies/{BEYOND}/text", 400),
+        (f"prompts/{BEYOND}", 400),
+        (f"steps/{BEYOND}/counterfactual", 400),
+    ],
+)
+def test_a_number_beyond_the_stores_is_no_failure_of_the_server(
+    client: TestClient, path: str, status: int
+) -> None:
+    assert client.get(f"/api/runs/a run/{path}").status_code == status
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity"])
+def test_a_failure_in_the_words_of_a_number_stays_text(
+    serve: Callable[..., TestClient], tmp_path: Path, text: str
+) -> None:
+    client = serve(made_up_batch(1, [made_up_reply(0, failures={"exact": text})]))
+    [row] = client.get("/api/runs/a run/steps/1/replies").json()["replies"]
+    assert row["failures"] == {"exact": text}
+    [reply] = Run.open(tmp_path / "runs" / "a run").replies(1)
+    assert reply.failures == {"exact": text}
+    assert client.get("/api/export/a run/replies.parquet").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("damage", "path", "words"),
+    [
+        ("UPDATE updates SET logprobs = zeroblob(12)", "runs/a run/steps/1/replies", "3 entries of logprobs"),
+        ("UPDATE updates SET logprobs = zeroblob(4)", "runs/a run/steps/1/tokens", "1 entries of logprobs"),
+        (
+            "UPDATE replies SET old_logprobs = zeroblob(4)",
+            "export/a run/tokens.csv",
+            "1 entries of old_logprob",
+        ),
+    ],
+)
+def test_an_array_of_another_length_is_told_as_damage(
+    client: TestClient, tmp_path: Path, damage: str, path: str, words: str
+) -> None:
+    db = connect_for_writing(tmp_path / "runs" / "a run" / "run.db")
+    db.execute(f"{damage} WHERE reply = 2")
+    db.close()
+    answer = client.get(f"/api/{path}")
+    assert answer.status_code == 400
+    assert f"reply 2 has 2 tokens, but {words}" in answer.json()["error"]

@@ -238,3 +238,32 @@ def test_a_long_course_is_thinned_to_means() -> None:
     assert thinned(np.arange(3.0)).tolist() == [0, 1, 2]
     assert thinned(np.arange(80.0)).tolist() == [0.5 + 2 * k for k in range(40)]
     assert len(thinned(np.ones(12_345))) == 40
+
+
+def test_a_run_that_is_away_for_a_moment_is_told_whole_when_it_is_back(root: Path) -> None:
+    follower = Follower(root, "first", None)
+    news(follower)
+    (root / "first").rename(root / "elsewhere")
+    assert news(follower) == [{"run": "first", "status": "gone"}]
+    (root / "elsewhere").rename(root / "first")
+    [back] = news(follower)
+    assert (back["reset"], back["steps"]) == (True, [0, 1, 2, 3])
+
+
+def test_odd_entries_neither_empty_nor_hold_up_the_list(root: Path) -> None:
+    (root / "loop").symlink_to("loop")
+    (root / "pipe").mkdir()
+    os.mkfifo(root / "pipe" / "run.db")
+    assert list(Glances(root).rows()) == ["first"]
+
+
+def test_a_locked_store_holds_the_list_up_for_a_moment_only(root: Path) -> None:
+    writer = connect_for_writing(root / "first" / "run.db")
+    writer.execute("PRAGMA journal_mode=TRUNCATE")
+    writer.execute("BEGIN EXCLUSIVE")
+    writer.execute("UPDATE meta SET value = value")
+    start = time.monotonic()
+    assert Glances(root).rows()["first"]["status"] == "unreadable"
+    assert time.monotonic() - start < 5
+    writer.rollback()
+    writer.close()

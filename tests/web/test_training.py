@@ -87,6 +87,11 @@ def test_names_are_the_settings_and_unique(client, started, root):
         ({"settings": {"run.root": "/"}}, "run.root cannot be set here"),
         ({"settings": {"critic.path": "/etc", "algorithm.preset": "ppo"}}, "critic.path cannot be set here"),
         ({"settings": {"algorithm": {"epochs": 2}}, "fault": "gremlins"}, "there is no fault 'gremlins'"),
+        ({"settings": {"algorithm": {"epochs": 2}}}, "algorithm: name each setting by itself"),
+        ({"settings": {"critic.path": {"x": {}}}}, "critic.path: name each setting by itself"),
+        ({"settings": {"run.seed": {}}}, "run.seed: name each setting by itself"),
+        ({"fault": []}, "there is no fault []"),
+        ({"fault": {}}, "there is no fault {}"),
         ({"settings": []}, 'each of "runs" is'),
     ],
 )
@@ -98,7 +103,7 @@ def test_what_cannot_be_is_told_in_the_configs_words_and_nothing_starts(client, 
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"runs": []}', b'{"runs": 3}', b'{"runs": [3]}', b"\xff"]
+    "body", [b"", b"[]", b"{", b'{"runs": []}', b'{"runs": 3}', b'{"runs": [3]}', b"\xff", b"[" * 100_000]
 )
 def test_a_body_that_is_none_is_refused(client, body):
     assert client.post("/api/training", content=body).status_code == 400
@@ -172,3 +177,7 @@ def test_published_figures_are_those_of_the_world_page(client):
 
 def test_a_queue_of_too_many_is_refused(client):
     assert "100" in post(client, *[{}] * 101).json()["error"]
+
+
+def test_a_body_that_is_too_long_is_not_read_to_its_end(client):
+    assert client.post("/api/training", content=b" " * 1_000_001).status_code == 413

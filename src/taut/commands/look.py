@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Literal
 
 from taut.commands.arguments import ROOT
@@ -129,7 +131,7 @@ def export(
         from taut.web.app import create_app
         from taut.web.export import write_page
 
-        write_page(create_app(found.directory.resolve().parent), found, place, step)
+        write_page(create_app(Path(os.path.abspath(found.directory)).parent), found, place, step)
     else:
         export_run(found, place, format, step=step)
     make_console().print(f"written into {place}", soft_wrap=True)

@@ -107,7 +107,7 @@ def token_rows(replies: Sequence[ReplyRecord], latest: Mapping[int, Sighting]) -
     rows = []
     for number, reply in enumerate(replies):
         seen = latest.get(number)
-        length, observed = len(reply.ids), reply.observed
+        length = len(reply.ids)
         quantities = {
             "behavior_logprob": reply.behavior_logprobs,
             "old_logprob": reply.old_logprobs,
@@ -119,6 +119,8 @@ def token_rows(replies: Sequence[ReplyRecord], latest: Mapping[int, Sighting]) -
             "advantage": reply.advantages,
             "return": reply.returns,
         }
+        require_length(number, length, {"mask": reply.mask, **quantities})
+        observed = reply.observed
         columns = {
             "reply": [number] * length,
             "position": list(range(length)),
@@ -129,6 +131,16 @@ def token_rows(replies: Sequence[ReplyRecord], latest: Mapping[int, Sighting]) -
         }
         rows += [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     return rows
+
+
+def require_length(reply: int, length: int, arrays: Mapping[str, np.ndarray | None]) -> None:
+    """Raises ValueError where one of a reply's arrays is not as long as the reply: the store is damaged."""
+    for name, array in arrays.items():
+        if array is not None and len(array) != length:
+            raise ValueError(
+                f"reply {reply} has {length} tokens, but {len(array)} entries of {name}: "
+                "the store is damaged; restore it from a copy"
+            )
 
 
 def _listed(array: np.ndarray | None, observed: np.ndarray) -> list[float | None]:

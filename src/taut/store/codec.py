@@ -70,8 +70,9 @@ def reply_from_row(row: Sequence[Any]) -> ReplyRecord:
     cells["ids"] = np.frombuffer(cells["ids"], dtype="<i4")
     cells["mask"] = np.frombuffer(cells["mask"], dtype=bool)
     cells["reward"] = number(cells["reward"])
-    for column in ("terms", "failures", "extra"):
+    for column in ("terms", "extra"):
         cells[column] = from_json(cells[column])
+    cells["failures"] = json.loads(cells["failures"])  # texts, also those that read as a number's mark
     return ReplyRecord(**cells)
 
 

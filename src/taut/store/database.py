@@ -18,6 +18,7 @@ from taut.store.record import TOKEN_COLUMNS
 
 SCHEMA_VERSION = 2  # 2: a reply's failures and extra columns
 _BUSY_SECONDS = 30.0
+_BUSY_SECONDS_IN_PASSING = 0.25
 
 _TOKEN_BLOBS = "".join(f',\n    "{column}" BLOB' for column in TOKEN_COLUMNS)  # quoted: "values" is a keyword
 
@@ -111,15 +112,16 @@ def reading(path: Path, in_passing: bool = False) -> Iterator[sqlite3.Connection
     The file is opened writable although nothing is written: a journal that a killed writer left can only be
     rolled back by a connection that may. On a read-only disk a closed run opens as immutable. `in_passing` it does
     everywhere: three times as fast, and right unless a writer opens it in the same millisecond, so for who looks
-    again when the file has changed.
+    again when the file has changed; and of a store that is locked it soon gives up.
 
-    Raises ValueError where it is damaged, or gone by now.
+    Raises ValueError where it is damaged, or gone by now, or asked for a number that no store holds.
     """
     closed = not any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal"))
     immutable = closed and (in_passing or not os.access(path.parent, os.W_OK))
     uri = path.absolute().as_uri() + ("?mode=ro&immutable=1" if immutable else "?mode=rw")
+    patience = _BUSY_SECONDS_IN_PASSING if in_passing else _BUSY_SECONDS
     try:
-        db = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        db = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
     except sqlite3.OperationalError as error:
         raise ValueError(f"{path} cannot be opened ({error})") from error
     try:
@@ -128,6 +130,10 @@ def reading(path: Path, in_passing: bool = False) -> Iterator[sqlite3.Connection
         yield db
     except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} cannot be read ({error}); restore it or remove it") from error
+    except OverflowError as error:
+        raise ValueError(
+            f"{path.parent.name!r} holds no number beyond 64 bits: ask for a smaller one"
+        ) from error
     finally:
         db.close()
 

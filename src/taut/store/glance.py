@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,6 +55,8 @@ def _stamp(path: Path) -> Stamp | None:
     try:
         found = path.stat()
     except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):  # to open a pipe is to wait for who writes into it
         return None
     return Stamp(found.st_ino, found.st_size, found.st_mtime_ns)
 

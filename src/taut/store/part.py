@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from taut.store.batch import Sighting
+from taut.store.batch import Sighting, require_length
 from taut.store.codec import floats_from_blob, from_json, number
 from taut.store.record import TOKEN_COLUMNS
 from taut.store.run import Run
@@ -185,7 +186,7 @@ def _previews(db: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> 
     for *head, reward, terms, failures, finish_reason, prompt, prompt_bytes, text, text_bytes in db.execute(
         query, values
     ):
-        scored = (number(reward), from_json(terms), from_json(failures), finish_reason)
+        scored = (number(reward), from_json(terms), json.loads(failures), finish_reason)
         shown = (_whole_characters(prompt), prompt_bytes, _whole_characters(text), text_bytes)
         previews.append(ReplyPreview._make((*head, *scored, *shown)))
     return previews
@@ -202,6 +203,9 @@ def _reply_tokens(row: Sequence[Any], columns: Sequence[str], sightings: list[Si
         name: floats_from_blob(blob) for name, blob in zip(columns, blobs, strict=True) if blob is not None
     }
     ids, mask = np.frombuffer(ids, dtype="<i4"), np.frombuffer(mask, dtype=bool)
+    require_length(reply, len(ids), {"mask": mask, **arrays})
+    for seen in sightings:
+        require_length(reply, len(ids), {"logprobs": seen.logprobs})
     return ReplyTokens(reply, prompt_index, group, ids, mask, bootstrap_value, arrays, sightings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +41,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        return self.directory.resolve().name
+        """Of the directory as it was asked for: a link is called what it is called, wherever it leads."""
+        return Path(os.path.abspath(self.directory)).name
 
     @cached_property
     def config(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ from taut.web.strict_json import StrictJSON, error_answer
 SECONDS_TO_ANSWER = 120.0
 """Importing torch and reading a batch of gigabytes included."""
 SECONDS_TO_REPLAY = 3600.0
+MOST_PANELS, LONGEST_PANEL = 1_000, 100
+"""That are remembered, and the characters of a name."""
 OVERTAKEN, BROKEN = 204, 503
 """The first is no error, which a browser would write into its console: a newer question came, and nothing is told."""
 
@@ -36,7 +39,7 @@ class Child:
         self._worker = Worker("taut.web.child", "what if", "taut.web.child:answer")
         self._one_at_a_time = threading.Lock()
         self._counting = threading.Lock()
-        self._newest: dict[str, int] = {}
+        self._newest: OrderedDict[str, int] = OrderedDict()
         self.count = 0
         """Questions so far."""
 
@@ -51,9 +54,11 @@ class Child:
         """
         with self._counting:
             self.count += 1
-            self._newest[panel] = max(turn, self._newest.get(panel, 0))
+            self._newest[panel] = max(turn, self._newest.pop(panel, 0))  # to the end: the oldest go first
+            while len(self._newest) > MOST_PANELS:
+                self._newest.popitem(last=False)
         with self._one_at_a_time:
-            if panel and self._newest[panel] > turn:
+            if panel and self._newest.get(panel, 0) > turn:
                 raise OvertakenError
             self._give_up_when_leaving(0.0)
             found: dict[str, Any] = self._worker.ask((kind, content), seconds, self._give_up_when_leaving)
@@ -82,10 +87,12 @@ async def recompute(request: Request) -> Response:
         )
     if not isinstance(replies, list) or not all(type(reply) is int for reply in replies):
         raise ValueError('"replies" is a list of the numbers of replies, from 0')
+    if not isinstance(panel, str) or len(panel) > LONGEST_PANEL:
+        raise ValueError(f'"panel" is a text of at most {LONGEST_PANEL} characters')
     if type(turn := body.get("turn", 0)) is not int:
         raise ValueError('"turn" numbers the questions of a panel')
     question = {"changes": changes, "replies": replies}
-    found = await run_in_threadpool(_ask, request, "recompute", question, SECONDS_TO_ANSWER, str(panel), turn)
+    found = await run_in_threadpool(_ask, request, "recompute", question, SECONDS_TO_ANSWER, panel, turn)
     if isinstance(found, Response):
         return found
     packed = await run_in_threadpool(pack, found["header"], found["columns"])

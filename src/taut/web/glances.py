@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,9 @@ from taut.store.runs import UNREADABLE
 POINTS = 40
 """Of the small curve in a row."""
 
+Known = tuple[Signature, dict[str, Any]]
+"""A row, and what the files were when it was read."""
+
 
 class Glances:
     """A row for each run in `root`, as `taut runs --json` has it, with `heartbeat` and `course`.
@@ -25,26 +27,24 @@ class Glances:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._rows: dict[str, tuple[Signature, dict[str, Any]]] = {}
-        self._lock = threading.Lock()
+        self._rows: dict[str, Known] = {}
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """By name, oldest first. A row that is equal to the last look's is the same object."""
-        with self._lock:
-            found = {name: row for name in _names(self.root) if (row := self._row(name))}
-            self._rows = {name: self._rows[name] for name in found}
+        known = self._rows  # replaced as a whole: who reads a slow disk holds up no one else
+        looked = {name: self._look(name, known.get(name)) for name in _names(self.root)}
+        self._rows = {name: seen for name, seen in looked.items() if seen is not None}
+        found = {name: row for name, (_, row) in self._rows.items()}
         return dict(sorted(found.items(), key=lambda item: (item[1]["created"], item[0])))
 
-    def _row(self, name: str) -> dict[str, Any] | None:
+    def _look(self, name: str, stored: Known | None) -> Known | None:
         now = signature(self.root / name)  # before reading: what is written meanwhile is read again
         if now is None:
             return None
-        stored = self._rows.get(name)
         row = stored[1] if stored and stored[0] == now and now.is_settled else _read(self.root / name)
         if row["status"] == "running":  # only the clock says that a run is dead
             row = row | {"status": status_of(row)}
-        self._rows[name] = now, row
-        return row
+        return now, row
 
 
 def _read(directory: Path) -> dict[str, Any]:
@@ -66,6 +66,13 @@ def thinned(values: np.ndarray) -> np.ndarray:
 def _names(root: Path) -> list[str]:
     try:
         with os.scandir(root) as entries:
-            return [entry.name for entry in entries if entry.is_dir()]
+            return [entry.name for entry in entries if _is_directory(entry)]
     except OSError:  # no run has been made yet
         return []
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False

@@ -42,6 +42,8 @@ class Jobs:
         self._queue: list[Job] = []
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._starting: dict[str, Any] = {}
+        self._failed: dict[str, dict[str, Any]] = {}
+        """Those of which there was never a process, as `list` tells of them."""
         self._prepared: set[Any] = set()
         self.lock = threading.RLock()
         """For who looks and then adds."""
@@ -65,12 +67,13 @@ class Jobs:
             self._reap()
             known = [self._look(path) for path in sorted(self._folder.glob("*.json"))]
             waiting = [{"name": job.name, "status": "queued", **job.facts} for job in self._queue]
-        return [job for job in known if job is not None] + waiting
+        return [job for job in known if job is not None] + list(self._failed.values()) + waiting
 
     def names(self) -> set[str]:
         """That a new job cannot have, besides those of runs."""
         with self.lock:
-            return {path.stem for path in self._folder.glob("*.json")} | {job.name for job in self._queue}
+            known = {path.stem for path in self._folder.glob("*.json")} | self._failed.keys()
+            return known | {job.name for job in self._queue}
 
     def stop(self, name: str) -> str:
         """Asks it to end after its step; a second time, at once. One that waits is taken from the queue.
@@ -82,6 +85,8 @@ class Jobs:
             if any(job.name == name for job in self._queue):
                 self._queue = [job for job in self._queue if job.name != name]
                 return "taken from the queue"
+            if self._failed.pop(name, None):
+                return "it has ended"
             path = self._folder / f"{name}.json"
             if name != Path(name).name or not path.is_file():
                 raise ValueError(f"run {name!r} was not started from this page: interrupt it where it runs")
@@ -123,16 +128,30 @@ class Jobs:
             ready = job.alone is None or job.alone in self._prepared
             if ready or job.alone not in self._starting.values():
                 self._queue.remove(job)
-                self._start(job)
-                alive.append(job.name)
+                if self._could_start(job):
+                    alive.append(job.name)
+
+    def _could_start(self, job: Job) -> bool:
+        try:
+            self._start(job)
+        except (OSError, ValueError) as error:  # the others wait, and the thread must go on
+            message = f"it could not be started: {error}"
+            self._failed[job.name] = {"name": job.name, "status": "failed", "message": message, **job.facts}
+            return False
+        return True
 
     def _start(self, job: Job) -> None:
+        """Raises OSError where the machine does not let it, ValueError where another server took its name."""
         import fcntl  # Linux and macOS, as training processes of their own need anyway
 
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / f"{job.name}.json"
-        with path.with_suffix(".log").open("wb") as log:
-            fcntl.flock(log, fcntl.LOCK_EX)  # the child inherits it
+        # Another server on this folder may have started its own by now: nothing of that is touched.
+        if is_locked(path.with_suffix(".log")) or (self.root / job.name).exists():
+            raise ValueError(f"{job.name!r} was taken by another meanwhile; start it once more")
+        with path.with_suffix(".log").open("ab") as log:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the child inherits it
+            log.truncate(0)
             child = subprocess.Popen(
                 list(job.command),
                 stdin=subprocess.DEVNULL,
@@ -140,7 +159,12 @@ class Jobs:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-            path.write_text(json.dumps({"pid": child.pid, **job.facts}), encoding="utf-8")
+            try:
+                path.write_text(json.dumps({"pid": child.pid, **job.facts}), encoding="utf-8")
+            except OSError:  # a full disk: what no one could stop must not run
+                child.kill()
+                child.wait()
+                raise
         self._children[job.name] = child
         self._starting[job.name] = job.alone
 
@@ -181,7 +205,7 @@ def is_locked(log: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except FileNotFoundError:
+    except OSError:
         return False
     return False
 

@@ -66,5 +66,5 @@ async def body_of(request: Request) -> dict[str, Any]:
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ValueError('send a JSON object, such as {"changes": {}}')
+        raise ValueError('send one JSON object, such as {"changes": {}} or {"runs": [{}]}')
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
 import secrets
 import socket
 import webbrowser
@@ -39,6 +41,7 @@ def serve(root: Path | str, host: str, port: int, open_browser: bool, say: Calla
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, timeout_graceful_shutdown=SECONDS_TO_LEAVE, ws="none"
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
     server = uvicorn.Server(config)
     app.state.leaving = lambda: server.should_exit  # open streams end by themselves
     try:
@@ -47,6 +50,11 @@ def serve(root: Path | str, host: str, port: int, open_browser: bool, say: Calla
         return
     finally:
         taken.close()
+
+
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """A request that the end cuts off is no fault to show the lines of."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def open_port(host: str, port: int) -> socket.socket:

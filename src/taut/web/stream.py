@@ -64,7 +64,7 @@ class Follower:
         now = None if self.directory is None else signature(self.directory)
         if now is None:
             yield from self._status({"status": "gone"})
-            self._seen = None
+            self._seen = self.told = None  # one that comes back is told whole, to a page that forgot it
         elif now != self._seen:
             self._seen = now if now.is_settled else None
             yield from self._read()

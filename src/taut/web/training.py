@@ -14,10 +14,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from taut.config import Config, check, resolve
+from taut.config.resolve import flatten
 from taut.store.runs import new_run_directory
 from taut.web.breakages import BREAKAGES
 from taut.web.jobs import Job, Jobs
-from taut.web.requests import root_of
+from taut.web.requests import body_of, root_of
 from taut.web.strict_json import StrictJSON
 
 SECTIONS = ("algorithm", "kl", "critic", "optimizer", "eval", "learner", "checks")
@@ -25,7 +26,6 @@ OTHERS = ("run.steps", "run.seed", "sampling.temperature", "data.limit")
 """What a page may set: numbers and choices, nothing that names a file, a model or code."""
 
 MOST_RUNS = 100
-LONGEST_BODY = 1_000_000
 
 
 def jobs_of(request: Request) -> Jobs:
@@ -40,9 +40,9 @@ async def start(request: Request) -> Response:
     All are checked before the first is queued: 400 with the config's own words where one cannot be. Answers with their
     {"runs": names}, in order.
     """
-    body = await request.body()
+    asked = runs_of(await body_of(request))
     jobs, root = jobs_of(request), root_of(request)
-    return StrictJSON({"runs": await run_in_threadpool(queue_runs, jobs, root, parse_body(body))})
+    return StrictJSON({"runs": await run_in_threadpool(queue_runs, jobs, root, asked)})
 
 
 def stop(request: Request) -> Response:
@@ -50,15 +50,9 @@ def stop(request: Request) -> Response:
     return StrictJSON({"done": jobs_of(request).stop(request.path_params["name"])})
 
 
-def parse_body(body: bytes) -> list[Mapping[str, Any]]:
+def runs_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Raises ValueError where it is not what `start` takes."""
-    if len(body) > LONGEST_BODY:
-        raise ValueError(f"the request has {len(body)} bytes: {LONGEST_BODY} are the most")
-    try:
-        content = json.loads(body)
-    except ValueError as error:
-        raise ValueError(f"the request is not JSON: {error}") from None
-    runs = content.get("runs") if isinstance(content, dict) else None
+    runs = body.get("runs")
     if not isinstance(runs, list) or not 0 < len(runs) <= MOST_RUNS:
         raise ValueError(
             f'name the runs to train, 1 to {MOST_RUNS} of them, as in {{"runs": [{{"settings": {{}}}}]}}'
@@ -83,22 +77,30 @@ def queue_runs(jobs: Jobs, root: Path, runs: list[Mapping[str, Any]]) -> list[st
     return [job.name for job in made]
 
 
-def make_job(root: Path, settings: Mapping[str, Any], fault: str | None, taken: set[str]) -> Job:
+def make_job(root: Path, settings: Mapping[str, Any], fault: Any, taken: set[str]) -> Job:
     """A run of the world with a name of its own. Raises ValueError where its settings are no such run's."""
     refused = [key for key in settings if key not in OTHERS and key.partition(".")[0] not in SECTIONS]
     if refused:
         raise ValueError(
             f"{', '.join(map(str, refused))} cannot be set here, where the built-in world is trained: taut train can"
         )
-    if fault is not None and fault not in BREAKAGES:
+    if fault is not None and not (isinstance(fault, str) and fault in BREAKAGES):
         raise ValueError(f"there is no fault {fault!r}: choose one of {', '.join(BREAKAGES)}")
+    if sections := [key for key, value in settings.items() if isinstance(value, Mapping)]:
+        raise ValueError(
+            f"{', '.join(sections)}: name each setting by itself, as section.key, with a plain value"
+        )
     config, _ = resolve(settings)
     check(config)
     if config.critic.path is not None:
         raise ValueError("critic.path cannot be set here: the critic starts from the policy")
     name = new_name(root, name_of(config, fault), taken)
     place = {"run.root": str(root.absolute()), "run.name": name}
-    flags = [f"--{key}={as_flag(value)}" for key, value in {**settings, **place}.items()]
+    checked = flatten(config.model_dump())
+    flags = [
+        f"--{key}={as_flag(value)}"
+        for key, value in {**{key: checked[key] for key in settings}, **place}.items()
+    ]
     # Python's -u: what it prints is read while it runs.
     program = ["taut.cli", "train"] if fault is None else ["taut.web.broken", fault]
     facts = {"fault": fault, "seed": config.run.seed, "steps": config.run.steps, "settings": dict(settings)}
