@@ -102,6 +102,15 @@ def texts(path: Path) -> list[str]:
     return [node.text or "" for node in ElementTree.parse(path).iter() if node.tag.endswith("text")]
 
 
+def test_a_spreadsheet_computes_no_name(show, page: Page) -> None:
+    names = ["=1+1", "+1", "-1", "@SUM(A1)"]
+    show(title="names", series=[line(name, [-1.0]) for name in names])
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as CSV").click()
+    rows = list(csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+    assert [row[:3] for row in rows[1:]] == [[f"'{name}", "1", "-1"] for name in names]
+
+
 def test_files_hold_what_was_given(show, page: Page) -> None:
     hostile = '</text><script>alert(1)</script>,"x"'
     show(

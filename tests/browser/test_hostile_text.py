@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from made_up_site import HOSTILE, Server, make_run
+from made_up_site import HOSTILE, Server, make_run, step_record
 from playwright.sync_api import Page
+
+from taut.store import RunWriter
+from taut.store.database import connect_for_writing, set_meta
 
 NAME = "<img src=x onerror=\"document.title='owned'\">"
 RUN = f"/runs/{quote(NAME)}"
@@ -29,11 +32,25 @@ SHOWN = """(text) => document.querySelector("main").innerText.includes(text)
     || [...document.querySelectorAll("input")].some((field) => field.value.includes(text))"""
 
 
+ODD = ("__proto__", "constructor", "toString")
+"""Names that every object of JavaScript has something under."""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root = tmp_path_factory.mktemp("hostile") / "runs"
     make_run(root / NAME, steps=2, hostile=True)
     make_run(root / "plain", steps=2)
+    make_run(root / "odd", steps=2)
+    with RunWriter.resume(root / "odd") as writer:
+        writer.append(
+            step_record(3, **{f"{name}/{name}": 1.0 for name in ODD}, **{f"time/{name}": 1.0 for name in ODD})
+        )
+        for name in ODD:
+            writer.event("check", name, f"says {name}", name, 3)
+    db = connect_for_writing(root / "odd" / "run.db")
+    set_meta(db, status="__proto__")
+    db.close()
     served = Server(root)
     served.start()
     yield served
@@ -50,6 +67,17 @@ def test_nothing_executes_and_the_text_is_seen(page: Page, problems: list[str], 
     assert page.evaluate(FOREIGN) == 0
     assert page.title() != "owned"
     problems[:] = [problem for problem in problems if "404" not in problem]  # of the run that there isn't
+
+
+def test_names_that_objects_inherit_are_names(page: Page, problems: list[str]) -> None:
+    page.goto("/runs/odd")
+    for name in ODD:
+        page.locator(".checks").get_by_text(name, exact=True).click()
+        page.locator(".check-story").get_by_text(f"says {name}").first.wait_for()
+    page.get_by_text("__proto__").first.wait_for()
+    page.goto("/runs")
+    page.get_by_role("link", name="odd").first.wait_for()
+    assert problems == []
 
 
 @pytest.mark.parametrize("name", ["..%2F..%2Fetc", "%2Fetc%2Fpasswd", "..%5C..", "plain%00"])

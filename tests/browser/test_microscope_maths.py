@@ -15,6 +15,7 @@ from taut.objective.advantage import gae
 from taut.objective.kl import token_kl
 from taut.objective.policy import clip_statistics
 from taut.store import ReplyRecord, Run, RunWriter, StepRecord, UpdateRecord
+from taut.store.clip import clip_of
 from taut.training.derive import clip_states
 
 Golden = Callable[..., list[Any]]
@@ -174,6 +175,7 @@ def test_the_anatomy_counts_what_the_metrics_share_out(golden: Golden, server: S
     mask = state.mask.numpy()
     ratio = np.where(mask, state.ratio.numpy(), np.nan).ravel().tolist()
     given = [codes(state).ravel().tolist(), batch.advantages[update.rows].ravel().tolist(), ratio]
+    given.append(SETTINGS["dual"])
     [found] = golden("taut/maths/microscope.js", [("anatomy", given)])
     shares, tokens = clip_statistics(state), found["tokens"]
     assert tokens == mask.sum()
@@ -197,3 +199,18 @@ def test_the_histogram_puts_each_ratio_in_its_bin(golden: Golden) -> None:
 def test_the_standing_sighting(golden: Golden) -> None:
     cases = [("standing", [[2, 5], at]) for at in range(7)]
     assert golden("taut/maths/microscope.js", cases) == [-1, -1, 0, 0, 0, 1, 1]
+
+
+def test_what_a_dual_clip_below_the_range_s_edge_holds_is_inside(golden: Golden) -> None:
+    constants = {"clip_low": 0.2, "clip_high": 0.2, "dual_clip": 1.05}
+    ratio, advantages = np.array([[1.1, 1.3, 1.0]], np.float32), np.full((1, 3), -1, np.float32)
+    mask = np.ones((1, 3), bool)
+    state = clip_of(np.log(ratio), np.zeros_like(ratio), advantages, mask, constants)
+    assert state.dual.tolist() == [[True, True, False]]
+    assert (state.high | state.low).tolist() == [[False, True, False]]
+    columns = [x[0].tolist() for x in (ratio, advantages, mask)]
+    [states] = golden("taut/maths/microscope.js", [("clipStates", [*columns, constants])])
+    given = [states, columns[1], columns[0], constants]
+    [found] = golden("taut/maths/microscope.js", [("anatomy", given)])
+    assert found["negative"] == {"below": 0, "inside": 2, "above": 1, "held": 2}
+    assert (found["outside"], found["held"]) == (1, 2)

@@ -56,3 +56,10 @@ def test_under_sapo_the_gauge_says_that_nothing_is_held():
 )
 def test_collapse(entropy, words):
     assert describe_collapse(entropy) == words
+
+
+def test_a_share_that_is_nan_is_in_no_range():
+    ppo = {"surrogate": "clipped", "ratio_level": "token", "epochs": 4, "minibatches": 1}
+    words = describe_gauge(ppo, float("nan"))
+    assert "NaN" in words
+    assert "useful range" not in words

@@ -146,3 +146,11 @@ def test_a_run_that_is_gone_by_now_is_told(path: Path) -> None:
     shutil.rmtree(path.parent)
     with pytest.raises(ValueError, match="cannot be opened"):
         read_increment(path, None)
+
+
+def test_an_increment_refuses_what_another_taut_wrote(path: Path) -> None:
+    db = connect_for_writing(path)
+    set_meta(db, schema_version=99)
+    db.close()
+    with pytest.raises(ValueError, match="schema 99"):
+        read_increment(path, None)

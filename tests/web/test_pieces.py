@@ -69,3 +69,19 @@ def test_the_newest_tokenizer_that_can_be_read_is_taken(run: Run, tmp_path: Path
     assert pieces_of(run, [0]).texts == {0: "tenth"}
     (run.directory / "checkpoints" / "step_000010" / "tokenizer.json").write_text("{")
     assert pieces_of(run, [0]).texts == {0: "ninth"}
+
+
+@pytest.mark.parametrize("text", [None, "model: x", "model: {path: [1]}", "- 1", "model: ["])
+def test_without_settings_tokens_are_bare_ids(run: Run, text: str | None) -> None:
+    file = run.directory / "config.yaml"
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text, encoding="utf-8")
+    assert pieces_of(run, [7]).texts == {7: "⟨#7⟩"}
+
+
+def test_a_checkpoint_s_tokenizer_is_read_without_settings(run: Run) -> None:
+    save(byte_level(), run.directory / "checkpoints" / "step_000002")
+    (run.directory / "config.yaml").unlink()
+    assert pieces_of(run, [2]).texts == {2: " caf"}

@@ -12,6 +12,7 @@ from made_up_runs import CONFIG, made_up_run, made_up_step
 from starlette.testclient import TestClient
 
 from taut.store import RunWriter, increment
+from taut.web.glances import left_out
 from taut.web.strict_json import encode
 
 
@@ -134,3 +135,24 @@ def test_strict_json_of_numpy_and_hostile_text() -> None:
     text = encode({"a": np.float32("nan"), "b": np.array([1.0, -np.inf]), "c": "\ud800</script>\x00"})
     assert strict(text) == {"a": "NaN", "b": [1.0, "-Infinity"], "c": "\ud800</script>\x00"}
     text.encode("ascii")
+
+
+@pytest.mark.parametrize("text", [None, "model: x\nalgorithm: y\n", "- 1\n"])
+def test_a_run_without_its_settings_keeps_its_microscope(
+    client: TestClient, root: Path, text: str | None
+) -> None:
+    file = root / "first" / "config.yaml"
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text, encoding="utf-8")
+    [*_, step] = client.get("/api/runs/first").json()["kept_steps"]
+    assert client.get(f"/api/runs/first/steps/{step}/tokens?replies=0").status_code == 200
+    assert client.get("/api/workshop").status_code == 200
+
+
+def test_a_name_that_cannot_be_printed_is_neither_listed_nor_found(client: TestClient, root: Path) -> None:
+    made_up_run(root / "a\u202eb")
+    assert [row["run"] for row in client.get("/api/runs").json()["runs"]] == ["first"]
+    assert client.get("/api/runs/a%E2%80%AEb").status_code == 404
+    assert left_out(root) == ["a\u202eb"]

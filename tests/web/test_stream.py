@@ -267,3 +267,12 @@ def test_a_locked_store_holds_the_list_up_for_a_moment_only(root: Path) -> None:
     assert time.monotonic() - start < 5
     writer.rollback()
     writer.close()
+
+
+def test_a_run_of_another_taut_is_told_as_unreadable(root: Path) -> None:
+    db = connect_for_writing(root / "first" / "run.db")
+    set_meta(db, schema_version=99)
+    db.close()
+    [said] = news(Follower(root, "first", None))
+    assert said["status"] == "unreadable"
+    assert "schema 99" in said["error"]

@@ -72,9 +72,18 @@ def micro_batches(evidence: Evidence) -> Finding | None:
         n for n in names if abs(one[n] - other[n]) > absolute + relative * max(abs(one[n]), abs(other[n]))
     ]
     name = (apart or names)[0]
-    measured = f"in two cuts of the batch {name} is {one[name]:.9g} and {other[name]:.9g}"
+    measured = f"in two cuts of the batch {name} is {_told_apart(one[name], other[name])}"
     advice = "divide by counts of the whole minibatch, taken before the first forward pass"
     return judge(not apart, measured, advice)
+
+
+def _told_apart(one: float, other: float) -> str:
+    """Both numbers, with as many digits as it takes to see that they differ."""
+    for digits in (6, 9, 17):
+        texts = f"{one:.{digits}g}", f"{other:.{digits}g}"
+        if texts[0] != texts[1]:
+            return f"{texts[0]} and {texts[1]}"
+    return f"{one:.6g} in both"
 
 
 def mask(evidence: Evidence) -> Finding:

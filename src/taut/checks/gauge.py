@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,8 +55,10 @@ def describe_clipped_share(share: float) -> str:
 
     In the built-in world 4 epochs clip 6.8 to 10.2 % of the tokens on seeds 100 to 103 and learn best; 8 epochs
     clip 12.5 to 16.2 %, and the reward ends 0.18 lower: hence 11 % as the upper bound. Below 1 % a later epoch
-    repeats what the first one did.
+    repeats what the first one did. NaN lies in no range.
     """
+    if math.isnan(share):
+        return "not known: the share was NaN in a step, so its mean is; see the check finite"
     if share < WASTED_BELOW:
         return "the later epochs are wasted: the policy hardly moves from its own data"
     if share > OVERUSED_ABOVE:

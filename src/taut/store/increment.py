@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from taut.store.codec import from_json, number
-from taut.store.database import get_meta, reading
+from taut.store.database import get_meta, reading, refuse_other_version
 from taut.store.glance import status_of
 
 MOST_BATCHES, MOST_EVENTS = 2_000, 2_000
@@ -44,9 +44,12 @@ def read_increment(path: Path, after: Cursor | None) -> tuple[dict[str, Any], Cu
     `status`, `created`, `heartbeat`; `ids` and `steps`, a pair for each new batch; `scalars`, by name a list as
     long, None where the batch has no such scalar; `superseded`, the ids of all batches that a resume took again,
     or None where there are no more than the reader knows; `events`; `more`, true where it should ask at once.
+
+    Raises ValueError where it cannot be read, or another version of the store wrote it.
     """
     with reading(path) as db:
         meta = get_meta(db)
+        refuse_other_version(meta, path.parent.name)
         made = int(meta["created"] * 1e6)
         known = after if after is not None and after.made == made else Cursor(made)
         superseded = [row[0] for row in db.execute("SELECT id FROM batches WHERE superseded ORDER BY id")]

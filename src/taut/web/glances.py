@@ -11,6 +11,7 @@ import numpy as np
 
 from taut.store.glance import Signature, glance, signature, status_of
 from taut.store.runs import UNREADABLE
+from taut.web.requests import directory_of
 
 POINTS = 40
 """Of the small curve in a row."""
@@ -63,12 +64,20 @@ def thinned(values: np.ndarray) -> np.ndarray:
     return np.array([values[start:end].mean() for start, end in pairwise(edges)])
 
 
+def left_out(root: Path) -> list[str]:
+    """Names of runs that no address leads to, so that they are not listed: they hold what cannot be printed."""
+    return sorted(
+        path.parent.name for path in root.glob("*/run.db") if not directory_of(root, path.parent.name)
+    )
+
+
 def _names(root: Path) -> list[str]:
     try:
         with os.scandir(root) as entries:
-            return [entry.name for entry in entries if _is_directory(entry)]
+            names = [entry.name for entry in entries if _is_directory(entry)]
     except OSError:  # no run has been made yet
         return []
+    return [name for name in names if directory_of(root, name)]
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

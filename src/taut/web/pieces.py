@@ -13,6 +13,7 @@ from taut.config import WORLD
 from taut.store import Run
 from taut.tasks.adder import CHARACTERS, END
 from taut.training.checkpoint import CHECKPOINTS, checkpoint_folder, checkpoint_steps
+from taut.web.requests import settings_of
 
 FILE = "tokenizer.json"
 
@@ -27,11 +28,11 @@ class Pieces(NamedTuple):
 def pieces_of(run: Run, ids: Iterable[int]) -> Pieces:
     """By the tokenizer that the run saved with its newest checkpoint, else its model's; without one, bare ids."""
     wanted = sorted(set(ids))
-    path = run.config.get("model", {}).get("path")
+    path = settings_of(run).get("model.path")
     if path == WORLD:
         texts = dict(enumerate(CHARACTERS))
         return Pieces({token: texts.get(token, _unknown(token)) for token in wanted}, [CHARACTERS.index(END)])
-    tokenizer = _tokenizer(run, path)
+    tokenizer = _tokenizer(run, path if isinstance(path, str) else None)
     if tokenizer is None:
         return Pieces({token: _unknown(token) for token in wanted}, [])
     added = tokenizer.get_added_tokens_decoder()

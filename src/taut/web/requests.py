@@ -9,6 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
+from taut.config.resolve import flatten
 from taut.store import Run
 
 MOST_BYTES = 1_000_000
@@ -40,6 +41,14 @@ def directory_of(root: Path, name: str) -> Path | None:
         name not in ("", ".", "..") and name == Path(name).name and "\\" not in name and name.isprintable()
     )
     return root / name if plain else None
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """By their dotted keys. A run whose config.yaml is lost or damaged is shown all the same."""
+    try:
+        return flatten(run.config)
+    except ValueError:
+        return {}
 
 
 def whole_number(request: Request, key: str, default: int, most: int | None = None) -> int:

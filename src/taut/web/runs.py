@@ -15,7 +15,7 @@ from taut.store import Run
 from taut.store.compare import PLACE, config_differences
 from taut.store.glance import LAST_STEPS
 from taut.store.increment import Cursor, read_increment
-from taut.web.requests import named_run, root_of, run_of, whole_number
+from taut.web.requests import named_run, root_of, run_of, settings_of, whole_number
 from taut.web.strict_json import StrictJSON
 
 MOST_COMPARED = 64
@@ -70,14 +70,6 @@ def gauge_of(run: Run, share: float | None) -> str:
 def algorithm_of(run: Run) -> dict[str, Any]:
     prefix = "algorithm."
     return {key[len(prefix) :]: value for key, value in settings_of(run).items() if key.startswith(prefix)}
-
-
-def settings_of(run: Run) -> dict[str, Any]:
-    """A run whose config.yaml is lost is shown all the same."""
-    try:
-        return flatten(run.config)
-    except ValueError:
-        return {}
 
 
 def scalars(request: Request) -> Response:

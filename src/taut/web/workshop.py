@@ -19,6 +19,7 @@ from taut.store.compare import PLACE, summary_rows
 from taut.store.glance import LAST_STEPS, Signature, signature
 from taut.web.breakages import BREAKAGES
 from taut.web.requests import root_of
+from taut.web.runs import algorithm_of
 from taut.web.strict_json import StrictJSON
 from taut.web.training import jobs_of
 
@@ -61,7 +62,7 @@ def workshop(request: Request) -> Response:
     over = {run["run"] for run in runs if run["status"] in ENDED}
     return StrictJSON(
         {
-            "defaults": settings_of(resolve({})[0].model_dump()),
+            "defaults": settings_of(flatten(resolve({})[0].model_dump())),
             "faults": [{"name": name, **asdict(breakage)} for name, breakage in BREAKAGES.items()],
             "published": PUBLISHED,
             "limit": jobs.limit,
@@ -90,8 +91,8 @@ def world_runs(root: Path, known: Known) -> list[dict[str, Any]]:
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The workshop's settings out of a whole config; None where it lacks one."""
-    return {key: config.get(key.partition(".")[0], {}).get(key.partition(".")[2]) for key in SETTINGS}
+    """The workshop's settings out of a whole config by dotted keys; None where it lacks one."""
+    return {key: config.get(key) for key in SETTINGS}
 
 
 def others_of(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,14 +109,15 @@ def others_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_of_the_world(config: Mapping[str, Any]) -> bool:
     """Whether a stored run trained the world's own model on the world's sums."""
-    return all(config.get(section, {}).get("path") == WORLD for section in ("model", "data"))
+    return all(config.get(f"{section}.path") == WORLD for section in ("model", "data"))
 
 
 def _row(directory: Path) -> dict[str, Any] | None:
     """None where the run is of another model or cannot be read; the list of runs says so."""
     try:
         run = Run.open(directory)
-        if not is_of_the_world(run.config):
+        config = flatten(run.config)
+        if not is_of_the_world(config):
             return None
         [summary] = summary_rows([run])
     except (ValueError, OSError):
@@ -126,9 +128,9 @@ def _row(directory: Path) -> dict[str, Any] | None:
     return {
         **summary,
         "eval/greedy": run.last("eval/greedy"),
-        "settings": {**settings_of(run.config), **others_of(run.config)},
+        "settings": {**settings_of(config), **others_of(config)},
         "fault": run.facts.get("fault"),
-        "gauge": describe_outcome(run.config.get("algorithm", {}), summary["clip/binding"], entropy),
+        "gauge": describe_outcome(algorithm_of(run), summary["clip/binding"], entropy),
         "fired": [
             {"name": name, "level": e["level"], "step": e["step"], "message": e["message"]}
             for name, e in checks.items()

@@ -29,7 +29,7 @@ export function selectReplies(whole, query) {
   );
   const offset = Number(query.get("offset") ?? 0);
   const limit = Number(query.get("limit") ?? 50);
-  const sorted = sort(rows, VALUES[query.get("sort") ?? "reply"] ?? VALUES.reply, query.get("order") === "desc" ? -1 : 1);
+  const sorted = sort(rows, Object.hasOwn(VALUES, query.get("sort")) ? VALUES[query.get("sort")] : VALUES.reply, query.get("order") === "desc" ? -1 : 1);
   return { ...whole, matched: rows.length, offset, replies: sorted.slice(offset, offset + limit) };
 }
 

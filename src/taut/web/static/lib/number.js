@@ -4,7 +4,7 @@ const WORDS = { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity };
 /** A JSON value as a number; undefined where it is absent (null), and where it is no number at all. */
 export function number(value) {
   if (typeof value === "number") return value;
-  return typeof value === "string" && value in WORDS ? WORDS[value] : undefined;
+  return typeof value === "string" && Object.hasOwn(WORDS, value) ? WORDS[value] : undefined;
 }
 
 /** A JSON array of numbers as a Float64Array. What is absent becomes NaN. */

@@ -104,13 +104,14 @@ function empty(mask) {
 
 // How many trained tokens stand where, by the sign of the advantage and the side of the range:
 // {positive, zero, negative: {below, inside, above, held}}, and tokens, held and outside over all.
-export function anatomy(states, advantages, ratio) {
+export function anatomy(states, advantages, ratio, constants) {
+  const top = fround(1 + (constants.clip_high ?? Infinity));
   const row = () => ({ below: 0, inside: 0, above: 0, held: 0 });
   const found = { positive: row(), zero: row(), negative: row(), tokens: 0, held: 0, outside: 0 };
   for (let t = 0; t < states.length; t += 1) {
     if (Number.isNaN(ratio[t])) continue;
     const sign = advantages[t] > 0 ? "positive" : advantages[t] < 0 ? "negative" : "zero";
-    const side = sideOf(states[t]);
+    const side = sideOf(states[t], ratio[t] > top);
     found.tokens += 1;
     found[sign][side] += 1;
     if (side !== "inside") found.outside += 1;
@@ -122,8 +123,9 @@ export function anatomy(states, advantages, ratio) {
   return found;
 }
 
-export function sideOf(state) {
-  if (state === INSIDE) return "inside";
+// The dual clip may lie below 1 + ε: what it holds is `above` only if the ratio is.
+function sideOf(state, above) {
+  if (state === INSIDE || (state === DUAL && !above)) return "inside";
   return state === HELD_LOW || state === FREE_LOW ? "below" : "above";
 }
 

@@ -28,7 +28,7 @@ export function readTokens(buffer) {
 
 // A number that JSON cannot hold comes as a string.
 function number(value) {
-  return typeof value === "string" && value in NON_FINITE ? NON_FINITE[value] : value;
+  return typeof value === "string" && Object.hasOwn(NON_FINITE, value) ? NON_FINITE[value] : value;
 }
 
 function numbers(record) {

@@ -18,7 +18,9 @@ export function fileName(title, ending) {
 }
 
 function cell(value) {
-  const text = value === undefined || value === null ? "" : String(value);
+  let text = value === undefined || value === null ? "" : String(value);
+  // A spreadsheet would compute a name such as "=1+1"; behind an apostrophe it is a text to it.
+  if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -80,7 +80,7 @@ const SIGNS = [["positive", "A > 0", "above"], ["zero", "A = 0", null], ["negati
 /** Sign of the advantage by side of the range: the held cells are hatched. */
 export function Anatomy({ moment }) {
   const { surrogate } = moment.constants;
-  const found = anatomy(moment.states, moment.advantages ?? moment.ratio, moment.ratio);
+  const found = anatomy(moment.states, moment.advantages ?? moment.ratio, moment.ratio, moment.constants);
   const share = (count) => (found.tokens ? percent(count / found.tokens) : "–");
   const holds = (side, favoured) => (surrogate === "cispo" ? favoured && side !== "inside" : side === favoured) && surrogate !== "sapo";
   const cell = (name, side, favoured) => html`<td class="number" data-held=${holds(side, favoured) || undefined}>${whole(found[name][side])}<span class="faint small">${share(found[name][side])}</span></td>`;

@@ -11,7 +11,7 @@ const FIRST = 50;
 const COLUMNS = [
   { key: "time", label: "Time", show: ({ time }) => html`<span class="nowrap" title=${new Date(time * 1000).toLocaleString()}>${new Date(time * 1000).toLocaleTimeString()}</span>` },
   { key: "step", label: "Step", number: true, show: ({ step }) => step ?? "" },
-  { key: "level", label: "Level", show: ({ level }) => html`<${Badge} tone=${TONES[level] ?? "quiet"}>${level}</${Badge}>` },
+  { key: "level", label: "Level", show: ({ level }) => html`<${Badge} tone=${Object.hasOwn(TONES, level) ? TONES[level] : "quiet"}>${level}</${Badge}>` },
   { key: "name", label: "What", show: ({ kind, name }) => html`<span class="wrap">${kind === name ? kind : `${kind} · ${name}`}</span>` },
   { key: "message", label: "Message", show: ({ message }) => html`<span class="wrap">${message}</span>` },
 ];

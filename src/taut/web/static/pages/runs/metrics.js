@@ -69,7 +69,8 @@ export function grouped(names) {
   const groups = GROUPS.map(([key, title, open, charts]) => ({ key, title, open, charts: charts.map(([name, wanted, more]) => ({ title: name, metrics: take(wanted), ...more })).filter(({ metrics }) => metrics.length) }));
   const others = { key: "other", title: "Other", open: false, charts: [] };
   for (const name of [...left].sort()) {
-    const home = groups.find(({ key }) => key === HOME[name.split("/")[0]]) ?? others;
+    const kind = name.split("/")[0];
+    const home = groups.find(({ key }) => Object.hasOwn(HOME, kind) && key === HOME[kind]) ?? others;
     home.charts.push({ title: name, metrics: [name] });
   }
   return [...groups, others].filter(({ charts }) => charts.length);
@@ -80,7 +81,8 @@ export function definition(name) {
   const epoch = name.replace(/epoch_\d+$/, "epoch_1");
   const [group, , ...rest] = name.split("/");
   const family = group === "reward" ? (rest.length === 0 ? "reward/NAME" : rest.at(-1) === "failed" ? "reward/NAME/failed" : "reward/NAME/METRIC") : undefined;
-  return METRICS[name] ?? METRICS[epoch] ?? METRICS[family];
+  const known = [name, epoch, family].find((key) => Object.hasOwn(METRICS, key));
+  return METRICS[known];
 }
 
 /** A definition in one text, for a hover. */

@@ -24,15 +24,18 @@ const STORY = {
 };
 export const STATUSES = ["running", "finished", "interrupted", "failed", "dead", "unreadable"];
 
+/** One that another Taut may have written stands as it is. */
+const statusOf = (status) => (Object.hasOwn(STATUS, status) ? STATUS[status] : ["quiet", String(status)]);
+
 export function statusWord(status) {
-  return STATUS[status][1];
+  return statusOf(status)[1];
 }
 
 /** `heartbeat` in seconds since 1970, for who asks when the run was last heard of. */
 export function Status({ status, heartbeat }) {
-  const [tone, word] = STATUS[status];
+  const [tone, word] = statusOf(status);
   const heard = heartbeat ? ` Last sign of life ${ago(heartbeat)}.` : "";
-  return html`<${Badge} tone=${tone} title=${`${STORY[status] ?? ""}${status === "running" || status === "dead" ? heard : ""}`.trim() || undefined}>${word}</${Badge}>`;
+  return html`<${Badge} tone=${tone} title=${`${Object.hasOwn(STORY, status) ? STORY[status] : ""}${status === "running" || status === "dead" ? heard : ""}`.trim() || undefined}>${word}</${Badge}>`;
 }
 
 /** Seconds since 1970; the component draws anew every `seconds`. */

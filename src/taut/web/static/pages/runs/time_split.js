@@ -5,6 +5,7 @@ import { useUrlState } from "taut/lib/url_state.js";
 import { Segmented } from "taut/widgets/segmented.js";
 
 const WORDS = { sample: "sampling", reward: "reward", score: "scoring", check: "checks", update: "update", sync: "weights to the sampler", between: "in between" };
+const wordOf = (phase) => (Object.hasOwn(WORDS, phase) ? WORDS[phase] : phase);
 const ORDER = ["sample", "reward", "score", "check", "update", "sync"];
 
 /** [[phase, seconds], ...] of the newest step, or the mean of all; "between" is what no phase claims. */
@@ -31,7 +32,7 @@ export function TimeSplit({ scalars }) {
   if (!(total > 0)) return html`<p class="muted">No step was timed.</p>`;
   const options = [{ value: "mean", label: "mean of all steps" }, { value: "newest", label: "newest step" }];
   return html`<${Segmented} label="Seconds of" hideLabel options=${options} value=${of} onChange=${setOf} />
-    <div class="split" aria-hidden="true">${parts.map(([phase, value], at) => html`<span key=${phase} style=${{ flexGrow: value / total, background: `var(--s${(at % 8) + 1})` }} title=${`${WORDS[phase] ?? phase}: ${duration(value)}`}></span>`)}</div>
-    <dl class="split-legend">${parts.map(([phase, value], at) => html`<div key=${phase}><dt><span class="split-key" aria-hidden="true" style=${{ background: `var(--s${(at % 8) + 1})` }}></span>${WORDS[phase] ?? phase}</dt><dd>${duration(value)} <span class="faint">${percent(value / total, 0)}</span></dd></div>`)}
+    <div class="split" aria-hidden="true">${parts.map(([phase, value], at) => html`<span key=${phase} style=${{ flexGrow: value / total, background: `var(--s${(at % 8) + 1})` }} title=${`${wordOf(phase)}: ${duration(value)}`}></span>`)}</div>
+    <dl class="split-legend">${parts.map(([phase, value], at) => html`<div key=${phase}><dt><span class="split-key" aria-hidden="true" style=${{ background: `var(--s${(at % 8) + 1})` }}></span>${wordOf(phase)}</dt><dd>${duration(value)} <span class="faint">${percent(value / total, 0)}</span></dd></div>`)}
       <div><dt>a step</dt><dd>${duration(total)}</dd></div></dl>`;
 }

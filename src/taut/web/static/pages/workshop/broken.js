@@ -27,7 +27,7 @@ function pairOf(groups, settings, fault, defaults) {
 
 /** What a check is there for, as docs/checks.md has it. */
 function Story({ name }) {
-  const [says, ...rest] = CHECKS[name] ?? [];
+  const [says, ...rest] = Object.hasOwn(CHECKS, name) ? CHECKS[name] : [];
   if (!says) return null;
   return html`<details class="small"><summary>What ${name} checks</summary>${[says, ...rest].map((text) => html`<p class="muted" key=${text}>${text}</p>`)}</details>`;
 }

@@ -35,6 +35,8 @@ function othersInWords(settings, defaults) {
   return [...said, rest > 0 && `+ ${rest} other ${rest === 1 ? "setting" : "settings"}`];
 }
 
+const advantageWords = (name) => (Object.hasOwn(ADVANTAGES, name) ? ADVANTAGES[name] : name);
+
 /** The same in words. Epochs and ε are always said. */
 export function labelOf(settings, defaults, fault = null) {
   const s = settings;
@@ -45,7 +47,7 @@ export function labelOf(settings, defaults, fault = null) {
     fault && `broken: ${fault}`,
     `${s[EPOCHS]} ${s[EPOCHS] === 1 ? "epoch" : "epochs"}, ε ${clip}`,
     differs("algorithm.minibatches") && `${s["algorithm.minibatches"]} minibatches`,
-    differs("algorithm.advantage") && (ADVANTAGES[s["algorithm.advantage"]] ?? s["algorithm.advantage"]),
+    differs("algorithm.advantage") && advantageWords(s["algorithm.advantage"]),
     differs("optimizer.learning_rate") && `step size ${s["optimizer.learning_rate"]}`,
     differs("optimizer.max_grad_norm") && `gradient norm ${s["optimizer.max_grad_norm"]}`,
     kl && `KL in the ${s["kl.placement"]} ${s["kl.coefficient"]}`,

@@ -17,7 +17,7 @@ const NUMBERS = (all) => ({
   parse: (text) => { const chosen = all.filter((value) => text.split(",").includes(String(value))); return chosen.length ? chosen : undefined; },
   print: (values) => values.join(","),
 });
-const FIGURE = { parse: (text) => (text in FIGURES ? text : undefined), print: String };
+const FIGURE = { parse: (text) => (Object.hasOwn(FIGURES, text) ? text : undefined), print: String };
 
 function Axis({ label, all, chosen, onChange }) {
   const press = (value) => {
