@@ -181,7 +181,7 @@ def test_a_folder_of_digits_is_a_folder(taut):
 
 def test_help_of_plain_commands_names_their_arguments(taut):
     assert taut("show", "--help")[1].startswith("usage: taut show [-h] [OPTIONS] RUN\n")
-    assert taut("export", "--help")[1].startswith("usage: taut export [-h] RUN DIRECTORY ")
+    assert taut("export", "--help")[1].startswith("usage: taut export [-h] [OPTIONS] RUN PLACE\n")
     assert "--plot STR " in taut("compare", "--help")[1]
 
 

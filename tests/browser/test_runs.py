@@ -189,6 +189,7 @@ def test_runs_are_chosen_compared_and_left_out(page: Page, server: Server) -> No
     expect(page.get_by_role("group", name=re.compile("^Reward: 3 lines"))).to_be_visible()
     page.get_by_role("button", name="Leave side one out").click()
     expect(page.get_by_role("group", name=re.compile("^Reward: 2 lines"))).to_be_visible()
+    expect(page).not_to_have_url(re.compile("one"))  # a moment after it is drawn
     page.reload()
     expect(page.locator(".compared li")).to_have_text([re.compile("side two"), re.compile("first")])
 
