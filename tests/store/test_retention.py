@@ -15,8 +15,8 @@ def kept_steps(batches, policy):
 
 
 def test_newest_and_every_fiftieth():
-    batches = [KeptBatch(id=step, step=step, size=1, **KIND) for step in range(1, 131)]
-    assert kept_steps(batches, RetentionPolicy()) == [50, 100, *range(111, 131)]
+    batches = [KeptBatch(id=step, step=step, size=1, **KIND) for step in range(1, 231)]
+    assert kept_steps(batches, RetentionPolicy()) == [50, 100, *range(131, 231)]
 
 
 def test_failed_checks_stay():
