@@ -1,5 +1,5 @@
 // Keys of a page. They rest while a person types, and never take what a modifier makes the browser's.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 const shown = new Map();
 const listeners = new Set();
@@ -17,7 +17,8 @@ function typing(target) {
 export function useKeys(keys) {
   const newest = useRef(keys);
   newest.current = keys;
-  useEffect(() => {
+  // With the drawing and not a moment after it, as an effect would: what a person can see, a key can reach.
+  useLayoutEffect(() => {
     const id = Symbol("keys");
     const listener = (event) => {
       const own = Object.hasOwn(newest.current, event.key) ? newest.current[event.key] : undefined;
