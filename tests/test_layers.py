@@ -17,6 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 LAYERS = {
     "types": 0,
+    "background": 0,
     "config": 0,
     "objective": 1,
     "trackers": 1,

@@ -26,7 +26,7 @@ CALLS = {
     "no list": (SCORE + "return 1.0\n", "score", "must return a list of [0-9]+ numbers"),
     "nothing": (SCORE + "pass\n", "score", "must return a list of [0-9]+ numbers"),
     "a generator": (SCORE + "yield 1.0\n", "score", "must return a list of [0-9]+ numbers"),
-    "too few": (SCORE + "return [1.0]\n", "score returned 1 numbers", "for 8 replies"),
+    "too few": (SCORE + "return [1.0]\n", "score returned 1 numbers", "for 2 replies"),
     "texts": (SCORE + "return ['1'] * len(completions)\n", "score returned '1'", "each must be a number"),
     "a list of lists": (SCORE + "return [[1]] * len(completions)\n", r"score returned \[1\]", "each must be a number"),
     "nan": (SCORE + "return [float('nan')] * len(completions)\n", "score returned nan", "none of the 8 replies"),

@@ -278,3 +278,19 @@ def test_failures_keep_the_reply_and_say_why(policy, plain_prompts):
     (rollout, *_) = plain(policy, host, end_ids=range(13)).generate(plain_prompts, SAMPLING)
     assert "cannot encode 'what?'" in rollout.episode.failure
     assert sorted(host.ended) == list(range(9))
+
+
+def test_each_prompts_replies_are_told_of_when_the_last_of_them_is_over(policy, plain_prompts):
+    told = []
+    host = Scripted(
+        Turn("+1", 1.0), Turn(None, 1.0), openings={0: Failure("raised"), 1: "another", 2: "a third"}
+    )
+    sampler = plain(policy, host, end_ids=range(13))
+
+    def on_done(number, replies):
+        told.append((number, list(replies), len(host.ended)))
+
+    rollouts = sampler.generate(plain_prompts, SAMPLING, on_done)
+    # The three to the first prompt never began; the other six took two turns each.
+    assert [(number, ended) for number, _, ended in told] == [(0, 3), (1, 9), (2, 9)]
+    assert [id(own) for _, replies, _ in told for own in replies] == [id(own) for own in rollouts]

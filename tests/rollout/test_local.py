@@ -182,3 +182,11 @@ def test_frequencies_are_the_models_probabilities(policy):
         seen = np.bincount([rollout.ids[place] for rollout in rollouts], minlength=13)
         chi_squared = ((seen - count * expected.numpy()) ** 2 / (count * expected.numpy())).sum()
         assert chi_squared < 32.9  # the 0.1 % point at 12 degrees of freedom
+
+
+def test_each_prompts_replies_are_told_of_once_as_they_are_returned(policy):
+    told = {}
+    sampler = make_sampler(policy, max_sequences=SAMPLING.replies_per_prompt)
+    rollouts = sampler.generate(PROMPTS, SAMPLING, lambda number, own: told.update({number: list(own)}))
+    assert sorted(told) == list(range(len(PROMPTS)))
+    assert [id(own) for number in sorted(told) for own in told[number]] == [id(own) for own in rollouts]

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from taut.rollout.source import PromptSource
+from taut.tasks.rewards.function import FunctionScorer
+from taut.tasks.scorer import Term, WeightedSum
 from taut.training.collect import collect, sampling_of
 from taut.training.evaluate import EVALUATION_STREAM, evaluate
 from taut.training.timing import Stopwatch
@@ -131,3 +133,23 @@ def test_held_out_replies_that_fail_are_told(make_config):
     scores = evaluate(prompts(8), Echo(), FailsOnLateSamples(), config, 5, warn)
     assert scores == {"eval/accuracy": 1.0, "eval/greedy": 1.0, "eval/failed": 9 / 15}
     assert told == [(5, "9 of 15 held-out replies have no reward: reward function f hangs on 1")]
+
+
+def test_a_function_in_its_process_is_called_while_replies_are_sampled_and_scores_come_in_order(
+    make_config, tmp_path
+):
+    path = tmp_path / "rewards.py"
+    path.write_text("def score(completions, **_):\n    return [float(text) for text in completions]\n")
+    scorer = WeightedSum([Term("score", 1.0, FunctionScorer("score", f"{path}:score"))])
+
+    class LastFirst(Echo):
+        def generate(self, prompts, sampling, on_done=None):
+            rollouts, size = super().generate(prompts, sampling), sampling.replies_per_prompt
+            for number in reversed(range(len(prompts))):
+                on_done(number, rollouts[number * size : (number + 1) * size])
+            return rollouts
+
+    source, watch = PromptSource(prompts(8), seed=0), Stopwatch()
+    collected = collect(source, LastFirst(), scorer, make_config(), 1, watch)
+    assert [s.reward for s in collected.scores] == [float(r.prompt.index) for r in collected.rollouts]
+    assert set(watch.seconds) == {"sample", "reward"}

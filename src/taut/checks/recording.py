@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from taut.rollout.sampler import OnDone
 from taut.rollout.sampling import Sampling
 from taut.store import ReplyRecord, Run
 from taut.types import Prompt, Rollout, Score
@@ -32,7 +33,10 @@ class Recording:
         self._replies = self.run.replies(self.step)
         return list({reply.prompt_index: prompt_of(reply) for reply in self._replies}.values())
 
-    def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
+    def generate(
+        self, prompts: Sequence[Prompt], sampling: Sampling, on_done: OnDone | None = None
+    ) -> list[Rollout]:
+        assert on_done is None, "it scores for itself, and at once"
         assert sampling.step == self.step
         return [rollout_of(reply) for reply in self._replies]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from taut.models.tokens import as_messages, observation_ids
-from taut.rollout.sampler import ResumableSampler, Unfinished
+from taut.rollout.sampler import OnDone, ResumableSampler, Unfinished
 from taut.rollout.sampling import Sampling
 from taut.tasks.data import template_arguments
 from taut.tasks.environments.host import EnvironmentHost, Failure, Turn
@@ -56,9 +56,13 @@ class EpisodeSampler:
     def weights_checksum(self) -> str:
         return self.sampler.weights_checksum()
 
-    def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
+    def generate(
+        self, prompts: Sequence[Prompt], sampling: Sampling, on_done: OnDone | None = None
+    ) -> list[Rollout]:
         replies = [_Reply(first) for first in self.sampler.generate(prompts, sampling)]
+        groups = _Groups(replies, sampling.replies_per_prompt, self.tokenizer, on_done)
         going_on = self._open(replies)
+        groups.tell_of_done(going_on)
         while going_on:
             asked = [reply for reply in going_on if reply.finish_reason == "stop"]
             answers = self.host.step({reply.number: reply.turn for reply in asked})
@@ -70,10 +74,11 @@ class EpisodeSampler:
             )
             self._close(over)
             going_on = [reply for reply in going_on if reply.room]
+            groups.tell_of_done(going_on)
             turns = [reply.unfinished(sampling.max_new_tokens) for reply in going_on]
             for reply, turn in zip(going_on, self.sampler.resume(turns, sampling), strict=True):
                 reply.add_turn(turn)
-        return [reply.rollout(self.tokenizer) for reply in replies]
+        return groups.rollouts()
 
     def _open(self, replies: Sequence[_Reply]) -> list[_Reply]:
         """Starts an episode for each; returns those that started."""
@@ -134,6 +139,27 @@ def _is_prompt(opening: Messages, prompt: Prompt) -> bool:
     if isinstance(opening, str):
         return opening == (prompt.text if prompt.messages is None else prompt.messages[-1]["content"])
     return prompt.messages is not None and list(opening) == list(prompt.messages)
+
+
+class _Groups:
+    """The replies to each prompt, made rollouts when the last of them is over."""
+
+    def __init__(
+        self, replies: Sequence[_Reply], size: int, tokenizer: PreTrainedTokenizerBase, on_done: OnDone | None
+    ) -> None:
+        self._growing = {i // size: replies[i : i + size] for i in range(0, len(replies), size)}
+        self._done: dict[int, list[Rollout]] = {}
+        self._tokenizer, self._on_done = tokenizer, on_done
+
+    def tell_of_done(self, going_on: Sequence[_Reply]) -> None:
+        grow = set(going_on)
+        for number in [n for n, group in self._growing.items() if grow.isdisjoint(group)]:
+            self._done[number] = [reply.rollout(self._tokenizer) for reply in self._growing.pop(number)]
+            if self._on_done is not None:
+                self._on_done(number, self._done[number])
+
+    def rollouts(self) -> list[Rollout]:
+        return [rollout for _, group in sorted(self._done.items()) for rollout in group]
 
 
 class _Reply:

@@ -15,7 +15,7 @@ from taut.models.checksum import weights_checksum
 from taut.models.policy import Policy
 from taut.models.sequences import pad_ids
 from taut.rollout.noise import uniform_noise
-from taut.rollout.sampler import Unfinished
+from taut.rollout.sampler import OnDone, Unfinished
 from taut.rollout.sampling import Sampling, draw_tokens
 from taut.types import Prompt, Rollout
 
@@ -44,7 +44,9 @@ class LocalSampler:
         return weights_checksum(self.policy.model.state_dict())
 
     @torch.no_grad()
-    def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
+    def generate(
+        self, prompts: Sequence[Prompt], sampling: Sampling, on_done: OnDone | None = None
+    ) -> list[Rollout]:
         """`replies_per_prompt` replies to each prompt, side by side, `max_sequences` decoded at once."""
         copies = sampling.replies_per_prompt
         at_once = max(1, self.max_sequences // copies)
@@ -58,6 +60,9 @@ class LocalSampler:
             ]
             decoding, hidden = self._prefill([prompt.ids for prompt in chosen], copies)
             rollouts += self._write(replies, decoding, hidden, sampling)
+            if on_done is not None:
+                for number in range(start, start + len(chosen)):
+                    on_done(number, rollouts[number * copies : (number + 1) * copies])
         return rollouts
 
     @torch.no_grad()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,9 @@ from torch import Tensor
 
 from taut.rollout.sampling import Sampling
 from taut.types import Prompt, Rollout
+
+OnDone = Callable[[int, Sequence[Rollout]], object]
+"""Hears, with a prompt's place among those asked for, of its replies, once the last of them has ended."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,14 @@ class Unfinished:
 class Sampler(Protocol):
     """Owns the inference engine."""
 
-    def generate(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Rollout]:
-        """`replies_per_prompt` replies to each prompt, the replies to one prompt side by side."""
+    def generate(
+        self, prompts: Sequence[Prompt], sampling: Sampling, on_done: OnDone | None = None
+    ) -> list[Rollout]:
+        """`replies_per_prompt` replies to each prompt, the replies to one prompt side by side.
+
+        `on_done` is called for each prompt once, while others may still be sampled, in an order that is the same
+        whenever the replies are.
+        """
         ...
 
     def load_weights(self, weights: Mapping[str, Tensor], version: int) -> None:

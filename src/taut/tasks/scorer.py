@@ -69,10 +69,14 @@ class WeightedSum:
 
     def score(self, rollouts: Sequence[Rollout], step: int) -> list[Score]:
         """Raises ValueError naming the scorer at fault where failures leave no reply with a reward."""
-        columns = in_parallel([partial(term.scorer.score, rollouts, step) for term in self.terms])
-        totals = [self._total(scores) for scores in zip(*columns, strict=True)]
-        _refuse_failure_of_all(totals)
+        totals = self.score_part(rollouts, step)
+        refuse_failure_of_all(totals)
         return totals
+
+    def score_part(self, rollouts: Sequence[Rollout], step: int) -> list[Score]:
+        """The same of some of a batch's replies, of which failures may leave none with a reward."""
+        columns = in_parallel([partial(term.scorer.score, rollouts, step) for term in self.terms])
+        return [self._total(scores) for scores in zip(*columns, strict=True)]
 
     def _total(self, scores: Sequence[Score]) -> Score:
         own = list(zip(self.terms, scores, strict=True))
@@ -87,7 +91,8 @@ class WeightedSum:
         )
 
 
-def _refuse_failure_of_all(scores: Sequence[Score]) -> None:
+def refuse_failure_of_all(scores: Sequence[Score]) -> None:
+    """Raises ValueError naming what failed first, where a batch is left without any reward."""
     failure = first_failure(score.failures for score in scores)
     if failure and not any(score.scored for score in scores):
         raise ValueError(f"{failure}, and so none of the {len(scores)} replies has a reward")

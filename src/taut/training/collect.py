@@ -10,6 +10,7 @@ from taut.rollout.sampler import Sampler
 from taut.rollout.sampling import Sampling
 from taut.rollout.source import Source
 from taut.tasks.scorer import Scorer
+from taut.tasks.while_sampling import while_sampling
 from taut.training.timing import Stopwatch
 from taut.types import Prompt, Rollout, Score
 
@@ -71,10 +72,18 @@ def collect(
 def _scored_groups(
     prompts: Sequence[Prompt], sampler: Sampler, scorer: Scorer, sampling: Sampling, watch: Stopwatch
 ) -> list[Group]:
-    with watch("sample"):
-        rollouts = sampler.generate(prompts, sampling)
-    with watch("reward"):
-        scores = scorer.score(rollouts, sampling.step)
+    early = while_sampling(scorer, len(prompts), sampling.step)
+    if early is None:
+        with watch("sample"):
+            rollouts = sampler.generate(prompts, sampling)
+        with watch("reward"):
+            scores = scorer.score(rollouts, sampling.step)
+    else:
+        with early:
+            with watch("sample"):
+                rollouts = sampler.generate(prompts, sampling, early)
+            with watch("reward"):
+                scores = early.scores()
     size = sampling.replies_per_prompt
     starts = range(0, len(rollouts), size)
     return [(rollouts[start : start + size], scores[start : start + size]) for start in starts]

@@ -207,3 +207,13 @@ def test_the_prompt_of_a_conversation_is_its_messages():
         return [1.0]
 
     assert rewards(FunctionScorer("score", cloudpickle.dumps(score)).score([reply])) == [1.0]
+
+
+def test_one_that_was_given_up_is_not_called_on_the_other_parts_of_the_batch(scorer):
+    own = scorer("behave", timeout=0.5)
+    own.score(replies(*["hang"] * 3), step=4)
+    given_up = "was not called: it was lost on 3 replies in a row"
+    assert [score.failures for score in own.score(replies("ab", "raise"), step=4)] == [
+        {"behave": given_up}
+    ] * 2
+    assert rewards(own.score(replies("ab"), step=5)) == [2.0]

@@ -16,6 +16,7 @@ from taut.types import Prompt, Rollout, Score
 OnFailure = Literal["exclude", "retry", "stop"]
 LOST_IN_A_ROW = 3
 """So many replies one after the other that cost the process, and the fault is not in the replies."""
+_GIVEN_UP = FailedError(f"was not called: it was lost on {LOST_IN_A_ROW} replies in a row")
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Care:
 
 
 class FunctionScorer:
-    """Calls the function once a batch, in a process of its own, with every column of the data by name."""
+    """Calls the function, in a process of its own, with all it is given and every column of the data by name."""
 
     def __init__(
         self,
@@ -47,7 +48,14 @@ class FunctionScorer:
         self.care = care
         self.max_steps = max_steps
         self.on_wait = on_wait
+        self._lost_at: int | None = None
+        """The step of the loop at which it was given up."""
         self._workers = [Worker("taut.tasks.rewards.serve", name, source) for _ in range(care.workers)]
+
+    @property
+    def needs_batch(self) -> bool:
+        """Whether it must see all replies of a batch at once: it compares them, or they are counted when it fails."""
+        return not self.care.isolate or self.care.on_failure == "stop"
 
     def check(self, prompts: Sequence[Prompt]) -> None:
         """Raises ValueError where the function does not load, or asks for what these prompts, if any, do not give."""
@@ -88,6 +96,8 @@ class FunctionScorer:
         )
 
     def _at_once(self, worker: Worker, call: Call) -> list[Score]:
+        if self._lost_at == call.step:  # on another part of the batch
+            return [self._failed(_GIVEN_UP)] * len(call)
         try:
             return self._ask(worker, ("score", call))
         except FailedError as failure:
@@ -102,10 +112,8 @@ class FunctionScorer:
         """The scores with those of `rows` taken anew."""
         result, lost = list(scores), 0
         for row in rows:
-            if lost == LOST_IN_A_ROW:
-                result[row] = self._failed(
-                    FailedError(f"was not called: it was lost on {lost} replies in a row")
-                )
+            if self._lost_at == call.step:
+                result[row] = self._failed(_GIVEN_UP)
                 continue
             try:
                 result[row] = self._ask(worker, ("score", call.rows(row, row + 1)))[0]
@@ -113,6 +121,7 @@ class FunctionScorer:
             except FailedError as failure:
                 result[row] = self._failed(failure)
                 lost = lost + 1 if isinstance(failure, LostError) else 0
+                self._lost_at = call.step if lost == LOST_IN_A_ROW else self._lost_at
         return result
 
     def _failed(self, failure: FailedError) -> Score:
