@@ -35,7 +35,7 @@ from taut.launch.torch_setup import prepare_torch
 from taut.launch.watchdog import Watchdog
 from taut.launch.world import untrained_world_policy, world_tokenizer
 from taut.models.save import save_model
-from taut.store import Run
+from taut.store import Run, RunWriter, StepRecord
 from taut.training import keeper
 from taut.training.checkpoint import checkpoint_folder, checkpoint_steps, damage
 
@@ -60,7 +60,11 @@ SETTINGS = {
     "eval.limit": 4,
 }
 WRITING, WRITTEN = "writing a checkpoint", "checkpoint written"
-MOMENTS = {"sampling": "sample", "update": "update", "checkpoint": WRITING, "store write": "store"}
+STORING, STORED = "writing a step", "step written"
+ENDS = {WRITING: WRITTEN, STORING: STORED}
+"""What threads of their own do beside the loop's phases: by the event that begins it the one that ends it."""
+BESIDE = {*ENDS, *ENDS.values()}
+MOMENTS = {"sampling": "sample", "update": "update", "checkpoint": WRITING, "store write": STORING}
 """What is aimed at, by the event that begins it."""
 
 Row = dict[str, Any]
@@ -102,7 +106,7 @@ def _run_in_child(work: Callable[[], object], writer: int) -> None:
     def tell(event: str) -> None:
         os.write(writer, f"{time.monotonic()} {event}\n".encode())
 
-    tell_phase, write_checkpoint = Watchdog.phase, keeper.write_checkpoint
+    tell_phase, write_checkpoint, append = Watchdog.phase, keeper.write_checkpoint, RunWriter.append
 
     def phase(watchdog: Watchdog, name: str) -> None:
         tell(name)
@@ -114,7 +118,13 @@ def _run_in_child(work: Callable[[], object], writer: int) -> None:
         tell(WRITTEN)
         return folder
 
+    def store(writer: RunWriter, record: StepRecord) -> None:
+        tell(STORING)
+        append(writer, record)
+        tell(STORED)
+
     Watchdog.phase, keeper.write_checkpoint = phase, write  # type: ignore[method-assign, assignment]
+    RunWriter.append = store  # type: ignore[method-assign]
     try:
         work()
     except BaseException:  # a fork must never return into its parent's code
@@ -187,9 +197,8 @@ def run_trial(config: Config, moment: str, events: list[Event], undisturbed: Run
 
 def _end(events: list[Event], begun: int) -> float:
     """When what began with that event was over: at the next phase, or once the checkpoint was written."""
-    in_background = events[begun].name == WRITING
-    later = events[begun + 1 :]
-    ends = [e for e in later if (e.name == WRITTEN if in_background else e.name not in (WRITING, WRITTEN))]
+    end, later = ENDS.get(events[begun].name), events[begun + 1 :]
+    ends = [event for event in later if (event.name == end if end else event.name not in BESIDE)]
     return ends[0].at if ends else events[-1].at
 
 
@@ -206,12 +215,13 @@ def kill(config: Config, event_name: str, occurrence: int, delay: float) -> Row:
     os.kill(child.pid, signal.SIGKILL)
     told += [event.name for event in stream]  # what it told while we slept
     status = child.wait()
-    phases = [name for name in told if name not in (WRITING, WRITTEN)]
+    phases = [name for name in told if name not in BESIDE]
     return {
         "delay_ms": round(1000 * delay, 2),
         "killed": status == -signal.SIGKILL,
         "struck": phases[-1],
         "was_writing_checkpoint": told.count(WRITING) > told.count(WRITTEN),
+        "was_writing_step": told.count(STORING) > told.count(STORED),
     }
 
 
@@ -277,7 +287,7 @@ def make_claims(rows: list[Row]) -> list[dict[str, Any]]:
     struck = {
         "sampling": sum(row["struck"] == "sample" for row in rows),
         "update": sum(row["struck"] == "update" for row in rows),
-        "store write": sum(row["struck"] == "store" for row in rows),
+        "store write": sum(row["was_writing_step"] for row in rows),
         "checkpoint": sum(row["was_writing_checkpoint"] for row in rows),
     }
 
@@ -294,6 +304,7 @@ def make_claims(rows: list[Row]) -> list[dict[str, Any]]:
         ),
         all_of("the store opens clean", lambda row: row["store_intact"]),
         all_of("no half checkpoint bears a name", lambda row: row["half_checkpoints_by_name"] == 0),
+        all_of("no checkpoint is ahead of the store", lambda row: row["lost_steps"] >= 0),
         all_of("resumed and finished", lambda row: row["resumed"]),
         all_of("from the newest whole checkpoint", lambda row: row["resumed_from"] == row["checkpoint"]),
         all_of("steps run again equal the superseded ones", lambda row: row["rerun_equal"]),

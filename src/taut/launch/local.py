@@ -36,6 +36,7 @@ from taut.rollout.local import LocalSampler
 from taut.rollout.sampler import Sampler
 from taut.rollout.source import PromptSource
 from taut.store import RetentionPolicy, Run, RunWriter
+from taut.store.behind import WriteBehind
 from taut.store.runs import how_to_name, new_run_directory
 from taut.store.writer import EventListener
 from taut.tasks.environments.host import EnvironmentHost
@@ -157,16 +158,18 @@ def run_loop(
     with tracking(config, store) as trackers:
         with (
             Interrupts() as interrupts,
+            WriteBehind(store) as steps,
             Watchdog(on_wait, interrupts.stop_asked, first_step) as watchdog,
-            Keeper(config, parts, checkpoints, interrupts.stop_asked) as keeper,
+            Keeper(config, parts, checkpoints, interrupts.stop_asked, steps.wait) as keeper,
         ):
             parts.on_phase = watchdog.phase
             parts.warn = lambda step, message: store.event("evaluation", "failed", message, "warning", step)
             parts.inspector = StandingChecks(config, parts.learner, parts.sampler, store)
             try:
                 # The keeper comes before the watchdog, for which a step that is being saved is not yet over.
-                train_ppo(config, parts, store, [*observers, *trackers, keeper, watchdog.observe], first_step)
+                train_ppo(config, parts, steps, [*observers, *trackers, keeper, watchdog.observe], first_step)
             except NonFiniteError as error:
+                steps.wait()
                 raise NonFiniteError(f"{error}{how_to_replay(store.directory)}") from None
         store.finish("finished")  # before the trackers, which may wait for a network that is gone
 

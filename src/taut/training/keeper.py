@@ -28,11 +28,19 @@ class Keeper:
     """
 
     def __init__(
-        self, config: Config, parts: Parts, directory: Path, stop_asked: Callable[[], bool] = lambda: False
+        self,
+        config: Config,
+        parts: Parts,
+        directory: Path,
+        stop_asked: Callable[[], bool] = lambda: False,
+        store_written: Callable[[], None] = lambda: None,
     ) -> None:
-        """Once `stop_asked()`, the step at hand is saved and KeyboardInterrupt ends the run."""
+        """Once `stop_asked()`, the step at hand is saved and KeyboardInterrupt ends the run.
+
+        `store_written` returns when the store holds every step so far: no checkpoint is ahead of it.
+        """
         self.config, self.parts, self.directory = config, parts, directory
-        self.stop_asked = stop_asked
+        self.stop_asked, self.store_written = stop_asked, store_written
         self._writing: Future[None] | None = None
         self._unsaved: tuple[int, float | None] | None = None
 
@@ -61,6 +69,7 @@ class Keeper:
 
         def work() -> None:
             try:
+                self.store_written()
                 write_checkpoint(self.directory, step, write, accuracy)
                 if remove_old:
                     keep_newest_and_best(self.directory, self.config.checkpoint.keep)
