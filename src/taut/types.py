@@ -169,6 +169,19 @@ class Schedule:
         return sum(len(epoch) for epoch in self.minibatches)
 
 
+@dataclass(frozen=True)
+class MicroBatch:
+    """Replies of one forward pass."""
+
+    rows: Rows
+    shared: tuple[int, ...] | None
+    """How many of them, in turn, are fed in one row behind their prompt; None where each has a row of its own."""
+    tokens: int
+    """Fed in all, a prompt that replies share once."""
+    places: int
+    """Tokens and pads."""
+
+
 @dataclass
 class OptimizerStep:
     """One minibatch of b replies, as seen just before its `optimizer.step()`."""
@@ -186,6 +199,8 @@ class OptimizerStep:
     number was not finite."""
     not_finite: str = ""
     """What was not finite, and at which token; neither policy nor critic then took a step."""
+    micro_batches: Sequence[MicroBatch] = ()
+    """Of the policy, whose rows together are `rows`."""
 
 
 @dataclass

@@ -172,6 +172,7 @@ def test_everything_behind_the_model_is_as_if_there_were_no_gaps(
         torch.testing.assert_close(x, y)
     assert metrics.pop("reply/observed") == pytest.approx(9 / 29)
     assert plain_metrics.pop("reply/observed") == 0
+    assert metrics.pop("update/padding") != plain_metrics.pop("update/padding")  # the model is fed the gaps
     assert metrics == pytest.approx(plain_metrics, rel=1e-4, abs=1e-6)
 
 

@@ -383,9 +383,9 @@ def test_a_number_that_is_not_finite_names_its_own_reply_and_not_its_neighbour_i
         batch.rollouts[row] = replace(
             rollout, ids=tuple(reply), prompt=replace(rollout.prompt, ids=(1, 2, 3))
         )
-    assert learner.policy.packing is not None
     with torch.no_grad():
         learner.policy.model.get_input_embeddings().weight[11] = torch.nan
     _, _, trace = run_batch(learner, batch)
+    assert trace.steps[0].micro_batches[0].shared == (8,)
     assert "of reply 3 " in trace.halted
     assert trace.old_logprobs[:3][batch.response_mask[:3]].isfinite().all()

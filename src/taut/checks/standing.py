@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -18,8 +18,7 @@ from taut.store.writer import Level
 from taut.training.batch import sequence_lengths
 from taut.training.inspector import CheckFailedError
 from taut.training.learner import Learner
-from taut.training.micro_batch import micro_batches
-from taut.types import Batch, OptimizerStep, Schedule, Trace
+from taut.types import Batch, MicroBatch, OptimizerStep, Schedule, Trace
 
 CHECKS: dict[str, Check] = {
     "finite": arithmetic.finite,
@@ -103,10 +102,11 @@ class StandingChecks:
         """In other micro-batches than the update's, and in those."""
         # With the advantages as they are, the loss would be about 0 in any cut.
         batch = replace(batch, advantages=torch.ones_like(batch.behavior_logprobs))
-        tokens = self.config.learner.micro_batch_tokens
-        other = self.learner.probe(batch, schedule, another_cut(batch, tokens))
-        same = self.learner.probe(batch, schedule, tokens)
-        return None if other is None or same is None else (other, same)
+        same = self.learner.probe(batch, schedule, self.config.learner.micro_batch_tokens)
+        if same is None:
+            return None
+        other = self.learner.probe(batch, schedule, another_cut(batch, same.micro_batches))
+        return None if other is None else (other, same)
 
     def _costly(self) -> CostlyEvidence:
         return CostlyEvidence(
@@ -114,9 +114,7 @@ class StandingChecks:
         )
 
 
-def another_cut(batch: Batch, tokens: int) -> int:
-    """Tokens of a micro-batch that cut the batch otherwise than `tokens`: into smaller parts, else into one."""
-    lengths, everyone = sequence_lengths(batch), list(range(batch.size))
-    parts = micro_batches(everyone, lengths, tokens)
-    largest = max(len(rows) * max(lengths[row] for row in rows) for rows in parts)
-    return max(1, largest // 2) if any(len(rows) > 1 for rows in parts) else batch.size * max(lengths)
+def another_cut(batch: Batch, cut: Sequence[MicroBatch]) -> int:
+    """Tokens of a micro-batch that cut the batch otherwise: into smaller parts, or else into one."""
+    several = [micro.places for micro in cut if len(micro.rows) > 1]
+    return max(several) // 2 if several else batch.size * max(sequence_lengths(batch))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from taut.models.adapter import Adapter
 from taut.models.decoder import last_hidden_states
-from taut.models.packing import packing_costs
+from taut.models.layout import decoder_costs
 from taut.models.policy import Policy
 from taut.models.sequences import Sequences
 
@@ -26,8 +26,7 @@ class Critic(nn.Module):
         super().__init__()
         self.adapter, self.autocast = adapter, autocast
         self.backbone = backbone.eval()
-        self.packing = packing_costs(self.backbone)
-        """None where replies to one prompt cannot share a row."""
+        self.costs = decoder_costs(self.backbone)
         self.head = nn.Linear(backbone.config.get_text_config().hidden_size, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from taut.models.adapter import Adapter
 from taut.models.decoder import compute_type, last_hidden_states
-from taut.models.packing import packing_costs
+from taut.models.layout import decoder_costs
 from taut.models.sequences import Sequences
 from taut.objective.logprobs import logits_from_hidden, token_logprobs
 
@@ -35,8 +35,7 @@ class Policy(nn.Module):
         if divisor := getattr(config, "logits_scaling", None):
             self.logit_scale = 1.0 / divisor
         self._refuse_unknown_head()
-        self.packing = packing_costs(self.model)
-        """None where replies to one prompt cannot share a row."""
+        self.costs = decoder_costs(self.model)
 
     @property
     def backbone(self) -> nn.Module:

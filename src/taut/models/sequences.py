@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from taut.models.packing import Costs, Packing, choose_rows, pack
+from taut.models.packing import Packing, pack
 
 PAD_ID = 0
 """Any valid id does: pads are never attended to and never read."""
@@ -60,13 +60,13 @@ def pad_sequences(
     replies: Sequence[Sequence[int]],
     device: str,
     reply_mask: Tensor | None = None,
-    costs: Costs | None = None,
+    shared: Sequence[int] | None = None,
     ends: bool = True,
 ) -> Sequences:
     """Lays out b prompts, each of one token or more, and their replies.
 
-    Without `reply_mask` every token of a reply is in it. The last one always is. With a decoder's `costs` replies to
-    one prompt share a row where that is cheaper, and then without their last tokens where `ends` is false.
+    Without `reply_mask` every token of a reply is in it. The last one always is. With `shared` each row holds the next
+    so many replies, all to one prompt, and is without their last tokens where `ends` is false.
     """
     prompt_lengths, reply_lengths = [len(p) for p in prompts], [len(r) for r in replies]
     assert min(prompt_lengths) > 0, (
@@ -75,7 +75,6 @@ def pad_sequences(
     lengths = torch.tensor(reply_lengths, device=device)
     if reply_mask is None:
         reply_mask = torch.arange(max(reply_lengths), device=device) < lengths[:, None]
-    shared = choose_rows(prompts, reply_lengths, costs) if costs is not None else None
     packing = None
     if shared is None:
         rows = [[*p, *r] for p, r in zip(prompts, replies, strict=True)]

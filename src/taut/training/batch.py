@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from taut.models.packing import Costs
 from taut.models.sequences import Sequences, pad_ids, pad_sequences
 from taut.types import Batch, Rollout, Rows, Score
 
@@ -47,13 +46,13 @@ def sequence_lengths(batch: Batch) -> list[int]:
 
 
 def sequences_of(
-    batch: Batch, rows: Rows, device: str, costs: Costs | None = None, ends: bool = True
+    batch: Batch, rows: Rows, device: str, shared: Sequence[int] | None = None, ends: bool = True
 ) -> Sequences:
-    """What the model is fed for these rows, padded to the longest of them alone; `costs` and `ends` as there."""
+    """What the model is fed for these rows, padded to the longest of them alone; `shared` and `ends` as there."""
     chosen = [batch.rollouts[row] for row in rows]
     sampled = batch.sampled[rows, : max(len(r.ids) for r in chosen)].to(device)
     prompts, replies = [r.prompt.ids for r in chosen], [r.ids for r in chosen]
-    return pad_sequences(prompts, replies, device, sampled, costs, ends)
+    return pad_sequences(prompts, replies, device, sampled, shared, ends)
 
 
 def pad_width(x: Tensor, width: int) -> Tensor:

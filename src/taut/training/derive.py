@@ -27,7 +27,6 @@ from taut.training.advantages import token_rewards, with_advantages
 from taut.training.batch import part_of
 from taut.training.loss import policy_loss, surrogate
 from taut.training.metrics import advantage_metrics, clip_metrics, mean_of_steps
-from taut.training.micro_batch import micro_batches
 from taut.training.shaping import RewardShaper
 from taut.types import Batch, OptimizerStep, Trace
 
@@ -85,7 +84,9 @@ def recompute(batch: StoredBatch, config: Config, changes: Mapping[str, Any] | N
     if after.algorithm.advantage == "gae":
         _tensor(batch, "values")  # says that they are missing
     whole = with_advantages(whole, after)
-    steps = [_optimizer_step(whole, batch, update, after) for update in batch.updates]
+    cuts = list(batch.constants.get("micro_batches", []))
+    cuts += [[len(update.rows)] for update in batch.updates[len(cuts) :]]  # the final pass had no loss
+    steps = [_optimizer_step(whole, *each, after) for each in zip(batch.updates, cuts, strict=True)]
     assert whole.old_logprobs is not None
     trace = Trace(steps, whole.old_logprobs, torch.zeros(whole.old_logprobs.shape))
     return Recomputed(whole, trace, {key: new[key] for key in OF_THE_OBJECTIVE})
@@ -141,28 +142,31 @@ def _refuse(before: Config, after: Config, changed: set[str]) -> None:
         )
 
 
-def _optimizer_step(batch: Batch, stored: StoredBatch, update: StoredUpdate, config: Config) -> OptimizerStep:
+def _optimizer_step(
+    batch: Batch, update: StoredUpdate, micro_batches: list[int], config: Config
+) -> OptimizerStep:
     """As `training/update.py` accumulates it: each micro-batch's loss in float32, their sum in float64."""
     assert batch.old_logprobs is not None
     # The entropy at each optimiser step is not stored, and its bonus no part of what is asked.
     algorithm = config.algorithm.model_copy(update={"entropy_coefficient": 0.0})
     config = config.model_copy(update={"algorithm": algorithm})
-    seen = dict(zip(update.rows.tolist(), torch.from_numpy(update.logprobs), strict=True))
-    lengths = (stored.prompt_lengths + stored.lengths).tolist()
-    parts = micro_batches(list(seen), lengths, config.learner.micro_batch_tokens)
-    count = denominator(batch.response_mask[list(seen)], algorithm.loss_normalization, config.longest_reply)
+    everyone, logprobs = torch.from_numpy(update.rows), torch.from_numpy(update.logprobs)
+    count = denominator(batch.response_mask[everyone], algorithm.loss_normalization, config.longest_reply)
     scalars: dict[str, float] = defaultdict(float)
     clips = []
-    for rows in parts:
-        logprobs, old = torch.stack([seen[row] for row in rows]), batch.old_logprobs[rows]
-        part, beta = part_of(batch, rows, "cpu"), config.kl.coefficient
-        found = policy_loss(logprobs, torch.zeros_like(logprobs), old, part, config, beta, count)
+    for rows, seen in zip(everyone.split(micro_batches), logprobs.split(micro_batches), strict=True):
+        part, old, beta = (
+            part_of(batch, rows.tolist(), "cpu"),
+            batch.old_logprobs[rows],
+            config.kl.coefficient,
+        )
+        found = policy_loss(seen, torch.zeros_like(seen), old, part, config, beta, count)
         clips.append(found.clip)
         for name, value in found.terms.items():
             scalars[name] += value
     return OptimizerStep(
-        rows=[row for part in parts for row in part],
-        logprobs=torch.stack([seen[row] for part in parts for row in part]),
+        rows=everyone.tolist(),
+        logprobs=logprobs,
         clip=cat_clip_states(clips),
         scalars=dict(scalars) if update.scalars else {},  # the final pass had no loss
         epoch=update.epoch,

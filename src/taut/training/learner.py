@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -13,15 +13,16 @@ from transformers import PreTrainedTokenizerBase
 
 from taut.config import Config
 from taut.models.critic import Critic
+from taut.models.layout import Costs
 from taut.models.policy import Policy
 from taut.objective.value import ValueNormalizer
-from taut.training.batch import pad_width, sequence_lengths
-from taut.training.micro_batch import micro_batches
+from taut.training.batch import pad_width
+from taut.training.micro_batch import cut_micro_batches
 from taut.training.non_finite import NonFiniteError, where_gradient_is_not_finite, where_not_finite
 from taut.training.optimizer import clip_gradients, learning_rate_factor, make_optimizer, set_learning_rate
 from taut.training.snapshot import Learned
 from taut.training.update import critic_gradient, fill_unknown, pass_of, policy_gradient, reset_moments
-from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
+from taut.types import Batch, MicroBatch, OptimizerStep, Rows, Schedule, Trace
 
 
 class Learner(Protocol):
@@ -98,23 +99,20 @@ class LocalLearner:
         pass will give them. Passes here are cut as the first epoch's will be, so that those that are made twice
         agree bit for bit.
         """
-        parts = [
-            (number, rows)
-            for number, minibatch in enumerate(schedule.minibatches[0])
-            for rows in micro_batches(
-                minibatch, sequence_lengths(batch), self.config.learner.micro_batch_tokens
-            )
-        ]
+        minibatches = schedule.minibatches[0]
         before_update = self.config.kl.placement == "reward"
-        old = [rows for number, rows in parts if number > 0 or before_update]
-        all_rows = [rows for _, rows in parts]
+        old = minibatches if before_update else minibatches[1:]
         old_logprobs, entropy = self._logprobs(self.policy, batch, old)
         batch = replace(batch, old_logprobs=old_logprobs, entropy=entropy)
         if self.reference is not None:
-            batch.ref_logprobs, _ = self._logprobs(self.reference, batch, all_rows)
+            batch.ref_logprobs, _ = self._logprobs(self.reference, batch, minibatches)
         if self.critic is not None:
-            batch.values, batch.bootstrap_values = self._values(self.critic, batch, all_rows)
+            batch.values, batch.bootstrap_values = self._values(self.critic, batch, minibatches)
         return batch
+
+    def _cut(self, batch: Batch, minibatches: Sequence[Rows], costs: Costs) -> list[MicroBatch]:
+        tokens = self.config.learner.micro_batch_tokens
+        return [micro for rows in minibatches for micro in cut_micro_batches(batch, rows, costs, tokens)]
 
     def update(self, batch: Batch, schedule: Schedule) -> Trace:
         """An optimiser step that meets a number that is not finite is not taken; too many in a row halt the trace."""
@@ -266,29 +264,27 @@ class LocalLearner:
 
     @torch.no_grad()
     def _final_pass(self, batch: Batch) -> Tensor:
-        everyone = list(range(batch.size))
-        parts = micro_batches(everyone, sequence_lengths(batch), self.config.learner.micro_batch_tokens)
-        return self._logprobs(self.policy, batch, parts)[0]
+        return self._logprobs(self.policy, batch, [list(range(batch.size))])[0]
 
-    def _logprobs(self, policy: Policy, batch: Batch, parts: list[Rows]) -> tuple[Tensor, Tensor]:
-        """Logprobs and entropy [B, T] on the CPU, NaN in the rows that are in no part."""
+    def _logprobs(self, policy: Policy, batch: Batch, minibatches: Sequence[Rows]) -> tuple[Tensor, Tensor]:
+        """Logprobs and entropy [B, T] on the CPU, NaN in the rows that are in no minibatch."""
         whole = torch.full(batch.reply_ids.shape, torch.nan), torch.full(batch.reply_ids.shape, torch.nan)
-        for rows in parts:
-            part = pass_of(policy, batch, rows, False, self.config.sampling.temperature)
+        for micro in self._cut(batch, minibatches, policy.costs):
+            part = pass_of(policy, batch, micro, False, self.config.sampling.temperature)
             for target, seen in zip(whole, part, strict=True):
-                fill_unknown(target, rows, pad_width(seen, target.shape[1]))
+                fill_unknown(target, micro.rows, pad_width(seen, target.shape[1]))
         return whole
 
-    def _values(self, critic: Critic, batch: Batch, parts: list[Rows]) -> tuple[Tensor, Tensor]:
+    def _values(self, critic: Critic, batch: Batch, minibatches: Sequence[Rows]) -> tuple[Tensor, Tensor]:
         """Values [B, T] in units of reward and, of truncated replies, the value after their last token [B]."""
         values, bootstrap = torch.zeros(batch.reply_ids.shape), torch.zeros(batch.size)
-        for rows in parts:
-            part, at_end = pass_of(critic, batch, rows, True)
+        for micro in self._cut(batch, minibatches, critic.costs):
+            part, at_end = pass_of(critic, batch, micro, True)
             if self.value_normalizer is not None:
                 part, at_end = (
                     self.value_normalizer.denormalize(part),
                     self.value_normalizer.denormalize(at_end),
                 )
-            values[rows] = pad_width(part, values.shape[1]).cpu()
-            bootstrap[rows] = at_end.cpu()
+            values[micro.rows] = pad_width(part, values.shape[1]).cpu()
+            bootstrap[micro.rows] = at_end.cpu()
         return values, torch.where(batch.truncated, bootstrap, 0.0)

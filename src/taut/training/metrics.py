@@ -151,9 +151,12 @@ def _optimizer_metrics(batch: Batch, trace: Trace) -> _Found:
     """What each optimiser step logged, averaged over them, and how far the batch moved the policy."""
     names = dict.fromkeys(name for step in trace.steps for name in step.scalars)
     taken = sum(step.applied for step in trace.steps)
+    fed = [micro for step in trace.steps for micro in step.micro_batches]
+    places = sum(micro.places for micro in fed)
     return {
         **{name: mean_of_steps(name, trace.steps) for name in names},
         "kl/old_k1": _last_kl(batch, trace) if taken else None,
+        "update/padding": 1 - sum(micro.tokens for micro in fed) / places if places else None,
         "update/steps": float(taken),
         "update/skipped": float(trace.skipped),
         "update/not_finite": float(sum(bool(step.not_finite) for step in trace.steps)),

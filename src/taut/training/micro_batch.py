@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from taut.types import Rows
+from taut.models.layout import Costs, Row, lay_out, width_of
+from taut.types import Batch, MicroBatch, Rows
 
 
 def cut_minibatches(size: int, epochs: int, minibatches: int, key: Sequence[int]) -> list[list[Rows]]:
@@ -18,6 +19,27 @@ def cut_minibatches(size: int, epochs: int, minibatches: int, key: Sequence[int]
     return [
         [part.tolist() for part in np.split(rng.permutation(size), minibatches)] for _ in range(epochs)
     ]  # fmt: skip
+
+
+def cut_micro_batches(batch: Batch, rows: Rows, costs: Costs, max_tokens: int) -> list[MicroBatch]:
+    """Cuts rows of the batch as a decoder of these costs computes them quickest, with at most `max_tokens` a pass.
+
+    Replies to one prompt are together where that is cheaper, and those of like length. A reply longer than
+    `max_tokens` goes alone.
+    """
+    rollouts = [batch.rollouts[row] for row in rows]
+    prompts, lengths = (
+        [rollout.prompt.ids for rollout in rollouts],
+        [len(rollout.ids) for rollout in rollouts],
+    )
+
+    def micro_batch(fed: list[Row]) -> MicroBatch:
+        widths, sizes = [width_of(row, prompts, lengths) for row in fed], tuple(len(row) for row in fed)
+        shared = sizes if max(sizes) > 1 else None
+        own = [rows[reply] for row in fed for reply in row]
+        return MicroBatch(own, shared, sum(widths), len(widths) * max(widths))
+
+    return [micro_batch(fed) for fed in lay_out(prompts, lengths, costs, max_tokens)]
 
 
 def micro_batches(rows: Rows, lengths: Sequence[int], max_tokens: int) -> list[Rows]:

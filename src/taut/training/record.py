@@ -15,7 +15,11 @@ def step_record(
 ) -> StepRecord:
     return StepRecord(
         step=schedule.step,
-        constants={**config.algorithm.model_dump(), "kl_coefficient": schedule.kl_coefficient},
+        constants={
+            **config.algorithm.model_dump(),
+            "kl_coefficient": schedule.kl_coefficient,
+            "micro_batches": [[len(micro.rows) for micro in step.micro_batches] for step in trace.steps],
+        },
         scalars=metrics,
         replies=[_reply(batch, trace, row) for row in range(batch.size)],
         optimizer_steps=[_update(batch, step) for step in trace.steps] + _final(batch, trace),

@@ -15,11 +15,11 @@ from taut.objective.kl import approximate_kl
 from taut.objective.policy import ClipState, cat_clip_states, log_ratio
 from taut.objective.reduce import denominator, masked, reduce_loss
 from taut.objective.value import ValueNormalizer, value_loss
-from taut.training.batch import Part, pad_width, part_of, sequence_lengths, sequences_of
+from taut.training.batch import Part, pad_width, part_of, sequences_of
 from taut.training.loss import policy_loss
-from taut.training.micro_batch import micro_batches
+from taut.training.micro_batch import cut_micro_batches
 from taut.training.non_finite import NonFiniteError, where_not_finite
-from taut.types import Batch, OptimizerStep, Rows, Schedule, Trace
+from taut.types import Batch, MicroBatch, OptimizerStep, Rows, Schedule, Trace
 
 
 def policy_gradient(
@@ -55,8 +55,10 @@ def _accumulate(
     device, width = str(next(policy.parameters()).device), batch.reply_ids.shape[1]
     scalars: dict[str, float] = defaultdict(float)
     seen_rows, seen_logprobs, clips, problem = Rows(), list[Tensor](), list[ClipState](), ""
-    for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
-        seen = pass_of(policy, batch, micro_rows, False, config.sampling.temperature)
+    cut = cut_micro_batches(batch, rows, policy.costs, config.learner.micro_batch_tokens)
+    for micro in cut:
+        micro_rows = micro.rows
+        seen = pass_of(policy, batch, micro, False, config.sampling.temperature)
         logprobs, entropy = (pad_width(x, width) for x in seen)
         fill_unknown(trace.old_logprobs, micro_rows, logprobs)
         fill_unknown(trace.entropy, micro_rows, entropy)
@@ -72,7 +74,14 @@ def _accumulate(
         seen_logprobs.append(logprobs.detach().cpu())
         clips.append(_on_cpu(result.clip))
     logprobs, clip = torch.cat(seen_logprobs), cat_clip_states(clips)
-    return OptimizerStep(seen_rows, logprobs, clip, dict(scalars), not_finite=problem)
+    return OptimizerStep(
+        seen_rows,
+        logprobs,
+        clip,
+        dict(scalars),
+        not_finite=problem,
+        micro_batches=cut,
+    )
 
 
 def _problem(batch: Batch, rows: Rows, logprobs: Tensor, part: Part) -> str:
@@ -100,8 +109,9 @@ def critic_gradient(
     device = str(next(critic.parameters()).device)
     count = denominator(batch.response_mask[rows], "token")
     loss_sum, clipped = 0.0, 0
-    for micro_rows in micro_batches(rows, sequence_lengths(batch), config.learner.micro_batch_tokens):
-        values, _ = pass_of(critic, batch, micro_rows, True)
+    for micro in cut_micro_batches(batch, rows, critic.costs, config.learner.micro_batch_tokens):
+        micro_rows = micro.rows
+        values, _ = pass_of(critic, batch, micro, True)
         part = part_of(batch, micro_rows, device)
         assert part.values is not None
         assert part.returns is not None
@@ -122,18 +132,18 @@ def critic_gradient(
 
 
 def pass_of(
-    model: Policy | Critic, batch: Batch, rows: Rows, ends: bool, *settings: float
+    model: Policy | Critic, batch: Batch, micro: MicroBatch, ends: bool, *settings: float
 ) -> tuple[Tensor, Tensor]:
-    """What the model gives for these rows, those to one prompt packed; `ends` where it is read behind the last token.
+    """What the model gives for these rows; `ends` where it is read behind the last token.
 
     A number that is not finite reaches all replies in its row of a packing. Alone it names its own, so the pass is
     then taken again with a row each.
     """
     device = str(next(model.parameters()).device)
-    sequences = sequences_of(batch, rows, device, model.packing, ends)
+    sequences = sequences_of(batch, micro.rows, device, micro.shared, ends)
     seen = model(sequences, *settings)
     if sequences.packing is not None and not torch.isfinite(seen[0]).all():
-        seen = model(sequences_of(batch, rows, device), *settings)
+        seen = model(sequences_of(batch, micro.rows, device), *settings)
     return seen
 
 

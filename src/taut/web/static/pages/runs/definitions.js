@@ -64,6 +64,7 @@ export const METRICS = {
 "learning_rate": ["of the policy's optimiser", "1", "optimiser steps", "as scheduled"],
 "update/steps": ["optimiser steps that the policy took", "steps", "one count a batch", "epochs × minibatches"],
 "update/skipped": ["scheduled ones that were not taken: target_kl was exceeded, no token of the minibatch trains, or a number was not finite", "steps", "one count a batch", "0. Often more: target_kl ends the batch early, so fewer epochs would do"],
+"update/padding": ["share of what the policy is fed in the update that is pads", "share", "tokens and pads of all forward passes", "below 0.05. A small batch is best computed in one pass whatever its lengths, and then has more"],
 "update/not_finite": ["optimiser steps not taken because a loss, gradient or logprob was NaN or infinite", "steps", "one count a batch", "0. More: see checks.md"],
 "time/sample": ["sampling the replies, with an environment's answers; scoring them", "s", "the batch"],
 "time/reward": ["sampling the replies, with an environment's answers; scoring them", "s", "the batch"],

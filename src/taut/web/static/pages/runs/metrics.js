@@ -48,6 +48,7 @@ const GROUPS = [
     ["Gradient norm", ["grad/norm", "grad/critic_norm"]],
     ["Optimiser steps", ["update/steps", "update/skipped", "update/not_finite"]],
     ["Learning rate", ["learning_rate"]],
+    ["Pads fed", ["update/padding"]],
   ]],
   ["time", "Time and machine", false, [
     ["Seconds a step", /^time\//],
