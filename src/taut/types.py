@@ -17,6 +17,7 @@ import numpy as np
 if TYPE_CHECKING:  # `config`, `store` and the help pages must not wait for torch
     from torch import Tensor
 
+    from taut.models.sequences import Sequences
     from taut.objective.policy import ClipState
 
 FinishReason = Literal["stop", "length"]
@@ -143,6 +144,8 @@ class Batch:
     token_rewards: Tensor | None = None  # [B, T]
     advantages: Tensor | None = None  # [B, T]
     returns: Tensor | None = None  # [B, T]
+    layouts: dict[Any, Sequences] = field(default_factory=dict, repr=False)
+    """What the models were fed, by rows and layout: every epoch feeds the same replies."""
 
     @property
     def size(self) -> int:

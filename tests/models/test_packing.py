@@ -92,7 +92,7 @@ def test_a_row_is_laid_out_as_it_should_be():
     assert ids == [[1, 2, 5, 6, 4], [3, 8]]
     assert packing.position_ids.tolist() == [[0, 1, 2, 3, 2], [0, 1, 0, 0, 0]]
     assert (packing.rows.tolist(), packing.starts.tolist()) == ([0, 0, 1], [2, 4, 1])
-    assert packing.attention[:, 0].int().tolist() == [
+    assert packing.attention()[:, 0].int().tolist() == [
         [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]],
         [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]],
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -101,13 +102,11 @@ def mask(evidence: Evidence) -> Finding:
 
 def expected_mask(batch: Batch) -> Tensor:
     """[B, T], from the replies themselves."""
-    expected = torch.zeros_like(batch.response_mask)
-    for row, (rollout, score) in enumerate(zip(batch.rollouts, batch.scores, strict=True)):
-        sampled = (
-            torch.ones(len(rollout.ids)) if rollout.sampled is None else torch.as_tensor(rollout.sampled)
-        )
-        expected[row, : len(rollout.ids)] = sampled.bool() & score.scored
-    return expected
+    expected = np.zeros(batch.response_mask.shape, dtype=bool)
+    for row, (rollout, score) in zip(expected, zip(batch.rollouts, batch.scores, strict=True), strict=True):
+        if score.scored:
+            row[: len(rollout.ids)] = True if rollout.sampled is None else rollout.sampled
+    return torch.from_numpy(expected)
 
 
 def weights(evidence: Evidence) -> Finding | None:

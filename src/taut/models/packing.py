@@ -20,9 +20,21 @@ class Packing:
     """b replies in r rows of at most L tokens."""
 
     position_ids: Tensor  # [r, L] int64
-    attention: Tensor  # [r, 1, L, L] bool, true where a token attends
+    members: Tensor  # [r, L] int64: 0 for the prompt, n for a row's n-th reply, -1 for a pad
     rows: Tensor  # [b] int64, the row that a reply is in
     starts: Tensor  # [b] int64, where in its row its first token stands
+
+    def attention(self) -> Tensor:
+        """[r, 1, L, L] bool, true where a token attends. Made anew for each pass: it is the largest thing here.
+
+        A pad attends to itself alone, since a softmax over nothing is NaN.
+        """
+        width = self.members.shape[1]
+        asks, asked = self.members[:, :, None], self.members[:, None, :]
+        causal = torch.ones(width, width, dtype=torch.bool, device=self.members.device).tril()
+        itself = torch.eye(width, dtype=torch.bool, device=self.members.device)
+        seen = ((asked == 0) | (asks == asked)) & causal & (asks >= 0) & (asked >= 0)
+        return (seen | itself)[:, None]
 
 
 def pack(
@@ -38,7 +50,7 @@ def pack(
     """
     ids: list[list[int]] = []
     positions: list[list[int]] = []
-    members: list[list[int]] = []  # 0 for the prompt, n for a row's n-th reply
+    members: list[list[int]] = []
     row_of, starts = [0] * len(replies), [0] * len(replies)
     first = 0
     for number, size in enumerate(shared):
@@ -59,17 +71,7 @@ def pack(
     belonging = torch.tensor([[*row, *[-1] * (width - len(row))] for row in members], device=device)
     return ids, Packing(
         padded,
-        _attention(belonging),
+        belonging,
         torch.tensor(row_of, device=device),
         torch.tensor(starts, device=device),
     )
-
-
-def _attention(member: Tensor) -> Tensor:
-    """A pad attends to itself alone, since a softmax over nothing is NaN."""
-    width = member.shape[1]
-    asks, asked = member[:, :, None], member[:, None, :]
-    causal = torch.ones(width, width, dtype=torch.bool, device=member.device).tril()
-    itself = torch.eye(width, dtype=torch.bool, device=member.device)
-    seen = ((asked == 0) | (asks == asked)) & causal & (asks >= 0) & (asked >= 0)
-    return (seen | itself)[:, None]

@@ -32,7 +32,7 @@ class Sequences:
         """What a decoder takes."""
         if self.packing is None:
             return {"input_ids": self.input_ids}
-        packed = {"position_ids": self.packing.position_ids, "attention_mask": self.packing.attention}
+        packed = {"position_ids": self.packing.position_ids, "attention_mask": self.packing.attention()}
         return {"input_ids": self.input_ids, **packed}
 
     def before(self) -> tuple[Tensor, Tensor]:

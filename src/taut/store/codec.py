@@ -12,6 +12,7 @@ import numpy as np
 from taut.store.record import TOKEN_COLUMNS, ReplyRecord
 
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_ENCODER = json.JSONEncoder(allow_nan=False)
 
 REPLY_COLUMNS = (
     *("prompt_index", "prompt_group", "sample", "version", "prompt_text", "prompt_ids"),
@@ -24,7 +25,7 @@ REPLY_COLUMNS = (
 
 def to_json(value: Any) -> str:
     """Strict JSON. Numbers it cannot hold are written as the strings "NaN", "Infinity" and "-Infinity"."""
-    return json.dumps(_mark_non_finite(value), allow_nan=False)
+    return _ENCODER.encode(_mark_non_finite(value))
 
 
 def from_json(text: str) -> Any:

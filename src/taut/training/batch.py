@@ -49,6 +49,13 @@ def sequences_of(
     batch: Batch, rows: Rows, device: str, shared: Sequence[int] | None = None, ends: bool = True
 ) -> Sequences:
     """What the model is fed for these rows, padded to the longest of them alone; `shared` and `ends` as there."""
+    layout = tuple(rows), device, None if shared is None else tuple(shared), ends
+    if layout not in batch.layouts:
+        batch.layouts[layout] = _lay_out(batch, rows, device, shared, ends)
+    return batch.layouts[layout]
+
+
+def _lay_out(batch: Batch, rows: Rows, device: str, shared: Sequence[int] | None, ends: bool) -> Sequences:
     chosen = [batch.rollouts[row] for row in rows]
     sampled = batch.sampled[rows, : max(len(r.ids) for r in chosen)].to(device)
     prompts, replies = [r.prompt.ids for r in chosen], [r.ids for r in chosen]

@@ -182,7 +182,9 @@ def batch_of(stored: StoredBatch) -> Batch:
     lengths = torch.from_numpy(stored.lengths)
     own = torch.arange(mask.shape[1]) < lengths[:, None]
     names = ("ref_logprobs", "values", "bootstrap_values", "returns")
-    optional = {name: None if getattr(stored, name) is None else _tensor(stored, name) for name in names}
+    optional: dict[str, Any] = {
+        name: None if getattr(stored, name) is None else _tensor(stored, name) for name in names
+    }
     return Batch(
         rollouts=(),
         scores=(),

@@ -19,7 +19,13 @@ from taut.objective.value import ValueNormalizer
 from taut.training.batch import pad_width
 from taut.training.micro_batch import cut_micro_batches
 from taut.training.non_finite import NonFiniteError, where_gradient_is_not_finite, where_not_finite
-from taut.training.optimizer import clip_gradients, learning_rate_factor, make_optimizer, set_learning_rate
+from taut.training.optimizer import (
+    clip_gradients,
+    learning_rate_factor,
+    make_optimizer,
+    parameters_of,
+    set_learning_rate,
+)
 from taut.training.snapshot import Learned
 from taut.training.update import critic_gradient, fill_unknown, pass_of, policy_gradient, reset_moments
 from taut.types import Batch, MicroBatch, OptimizerStep, Rows, Schedule, Trace
@@ -217,9 +223,9 @@ class LocalLearner:
         if move:
             for optimizer in optimizers:
                 optimizer.step()
-        self.policy.zero_grad()
-        if self.critic is not None:
-            self.critic.zero_grad()
+        for each in self.policy_optimizer, self.critic_optimizer:
+            if each is not None:
+                each.zero_grad()
         return step
 
     def _clipped(
@@ -248,9 +254,8 @@ class LocalLearner:
         return [each.optimizer for each in moving]
 
     def _clip(self, moving: _Moving, batch: Batch, rows: Rows) -> float:
-        parameters = moving.model.trained_parameters()
         try:
-            return clip_gradients(parameters, self.config.optimizer.max_grad_norm)
+            return clip_gradients(parameters_of(moving.optimizer), self.config.optimizer.max_grad_norm)
         except NonFiniteError:
             where = where_gradient_is_not_finite(batch, rows, moving.model, moving.add_gradient)
             raise NonFiniteError(where) from None
