@@ -61,6 +61,7 @@ BY_SETTING = {
     "loss/entropy": {"algorithm.entropy_coefficient": 0.01},
     "reward/NAME": {"reward": "REWARDS:odd"},
     "reply/turns": {"environment.path": "REWARDS:Twice"},
+    "staleness/mean": {"algorithm.max_staleness": 1},
 }
 """Metrics that no preset has, and the settings that bring them."""
 

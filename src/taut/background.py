@@ -35,9 +35,9 @@ class Background:
             pass
         self._waiting.put(None)
 
-    def join(self) -> None:
-        """Waits until the thread has ended."""
-        self._thread.join()
+    def join(self, timeout: float | None = None) -> None:
+        """Waits until the thread has ended, or for so many seconds."""
+        self._thread.join(timeout)
 
     def _work(self) -> None:
         while waiting := self._waiting.get():

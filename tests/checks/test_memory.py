@@ -105,6 +105,12 @@ def test_a_reference_is_a_copy_and_reward_models_are_held():
     assert (held["reference"], held["reward model x"]) == (4000, 77)
 
 
+@pytest.mark.parametrize(("model", "trained"), [(FULL, 4000), (LORA, 400)])
+def test_sampling_ahead_holds_copies_of_what_is_trained(model, trained):
+    plan = learner_memory(Models(model), SHAPE, Setting(ahead=2))
+    assert bytes_of(plan, "held")["weights sampled from"] == 3 * trained
+
+
 def test_decoding_holds_the_cache_and_draws_from_logits():
     terms = bytes_of(learner_memory(Models(FULL), SHAPE, Setting()), "replies decoded")
     assert terms == {

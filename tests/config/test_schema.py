@@ -28,7 +28,7 @@ KEYS = {
     "algorithm": (
         "preset prompts_per_step replies_per_prompt epochs minibatches advantage "
         "whiten_advantages whiten_rewards surrogate ratio_level clip_low clip_high dual_clip loss_normalization "
-        "entropy_coefficient target_kl gamma lam lam_critic lam_length_alpha importance "
+        "entropy_coefficient target_kl gamma lam lam_critic lam_length_alpha max_staleness importance "
         "importance_cap dynamic_sampling overlong_share"
     ),
     "kl": "placement coefficient estimator target horizon",

@@ -46,7 +46,11 @@ def small(own):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", [CRITIC, GROUPS, LORA], ids=["critic", "groups", "lora"])
+@pytest.mark.parametrize(
+    "changes",
+    [CRITIC, GROUPS, LORA, {**CRITIC, "algorithm.max_staleness": 1}],
+    ids=["critic", "groups", "lora", "sampled ahead"],
+)
 def test_a_step_repeats_to_the_last_bit_from_a_checkpoint_and_from_the_start(small, changes):
     run = train(resolve({**small, **changes})[0])
     torch.set_num_threads(1)

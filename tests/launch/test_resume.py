@@ -121,8 +121,15 @@ def assert_equal(a, b):
         {},
         {"lora.rank": 2, "critic.shared": True},
         {"algorithm.preset": "grpo", "optimizer.reset": "batch", "algorithm.dynamic_sampling": 2},
+        {"algorithm.max_staleness": 2},
+        {
+            "algorithm.max_staleness": 1,
+            "lora.rank": 2,
+            "critic.shared": True,
+            "algorithm.dynamic_sampling": 2,
+        },
     ],
-    ids=["critic", "lora", "dynamic sampling"],
+    ids=["critic", "lora", "dynamic sampling", "two steps ahead", "one step ahead with lora"],
 )
 def test_a_run_stopped_after_step_7_goes_on_to_the_last_bit(settings, changes):
     settings = {**settings, **changes}
@@ -186,7 +193,9 @@ def test_a_run_without_a_checkpoint_begins_again(small):
     assert [row["step"] for row in resumed.scalars()] == list(range(7))
 
 
-def test_a_resumed_run_keeps_its_settings_and_may_take_more_steps(small):
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_a_resumed_run_keeps_its_settings_and_may_take_more_steps(small, ahead):
+    small = {**small, "algorithm.max_staleness": ahead}
     longer = train(resolve({**small, "run.name": "longer", "run.steps": 8})[0])
     run = train(resolve(small)[0])
     with pytest.raises(ValueError, match=r"has taken all its 6 steps: --run\.steps 12, for one"):

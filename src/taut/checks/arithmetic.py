@@ -38,6 +38,8 @@ def mismatch(evidence: Evidence) -> Finding | None:
     sampling, batch = evidence.config.sampling, evidence.batch
     if sampling.top_k or sampling.top_p < 1 or sampling.min_p > 0:
         return None  # the sampler's are then those of the truncated distribution
+    if any(rollout.version < evidence.schedule.step - 1 for rollout in batch.rollouts):
+        return None  # the sampler's are then those of older weights
     old = evidence.trace.old_logprobs
     mask = batch.response_mask & ~old[:, :1].isnan()
     return _agreement("sampler's and learner's logprobs", batch.behavior_logprobs, old, mask, evidence.config)

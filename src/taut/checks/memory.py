@@ -99,6 +99,8 @@ class Setting:
     """Processes that share weights, gradients and moments in equal parts (FSDP)."""
     samplers_apart: bool = False
     """With several ranks: whether samplers have devices of their own."""
+    ahead: int = 0
+    """Steps that sampling runs ahead."""
     fused_optimizer: bool = False
     """Whether AdamW works on all tensors at once, as torch does on CUDA."""
 
@@ -127,6 +129,10 @@ def _held(models: Models, setting: Setting) -> list[Term]:
     if policy.adapted:
         terms.append(_sharded("policy adapter", policy.trained, FLOAT32, ranks))
     terms.append(_sharded("policy moments", 2 * policy.trained, policy.trained_bytes, ranks))
+    if setting.ahead:  # those of the batches that are not sampled yet, and of the one being sampled
+        copies = setting.ahead + 1
+        formula = f"{copies} copies × {_count(policy.trained)} × {policy.trained_bytes} B"
+        terms.append(Term("weights sampled from", formula, copies * policy.trained * policy.trained_bytes))
     if models.reference and not policy.adapted:
         terms.append(_weights("reference", policy, ranks))
     if models.shared_critic:

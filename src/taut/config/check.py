@@ -94,6 +94,12 @@ def _batch_arithmetic(config: Config) -> list[str]:
 
 def _objective(config: Config) -> list[str]:
     kl, problems = config.kl, []
+    stale = config.algorithm.max_staleness
+    if stale and config.algorithm.importance == "none":
+        problems.append(
+            f"algorithm.max_staleness = {stale} trains on replies of older weights: set algorithm.importance to "
+            "truncate or mask to correct for it, or leave importance out"
+        )
     if kl.placement == "loss" and kl.estimator == "k1":
         problems.append(
             "kl.estimator = k1 in the loss has a gradient that is 0 on average: use k3 (or k2), or set "

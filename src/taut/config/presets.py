@@ -103,6 +103,8 @@ def fill_in_run(explicit: dict[str, Any]) -> dict[str, Any]:
     section = _as_dict(explicit.get("algorithm", {}))
     named = section.get("preset") if isinstance(section, dict) else None
     preset = named or beneath.get("algorithm.preset", "ppo")
+    if isinstance(section, dict) and section.get("max_staleness"):
+        beneath["algorithm.importance"] = "truncate"
     environment = _as_dict(explicit.get("environment", {}))
     if isinstance(environment, dict) and environment.get("path") is not None:
         explicit = {"reward": "environment", **explicit}

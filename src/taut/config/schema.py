@@ -167,6 +167,8 @@ class AlgorithmConfig(Section):
     """λ of GAE for the critic's targets; when not given, `lam`."""
     lam_length_alpha: Positive | None = None
     """α of the length-adaptive λ = 1 - 1/(α · length), which replaces `lam`; null is off."""
+    max_staleness: Count = 0
+    """Steps that sampling runs ahead while the learner updates; `importance` corrects, `truncate` where not given."""
     importance: Literal["none", "truncate", "mask"] = "none"
     """Correction for the gap between sampler and learner: weights π_old/π_behavior, capped or masked."""
     importance_cap: Annotated[float, Field(gt=1)] = 2.0

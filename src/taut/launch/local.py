@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,7 @@ from taut.store.runs import how_to_name, new_run_directory
 from taut.store.writer import EventListener
 from taut.tasks.environments.host import EnvironmentHost
 from taut.tasks.environments.protocol import EnvironmentFactory
+from taut.training.ahead import Ahead
 from taut.training.checkpoint import CHECKPOINTS
 from taut.training.keeper import Keeper
 from taut.training.learner import LocalLearner
@@ -133,14 +135,19 @@ def prepare(
     }
 
     policy, critic = policy_and_critic(load_policy(config, device, on_wait), config)
+    source, ahead = PromptSource(prompts.training, config.run.seed), None
+    if config.algorithm.max_staleness:
+        apart = make_sampler(policy.twin(), tokenizer, config, host)
+        ahead = Ahead(config, source, apart, scorer, policy.copied_weights)
     parts = Parts(
-        source=PromptSource(prompts.training, config.run.seed),
+        source=source,
         held_out=prompts.held_out,
         sampler=make_sampler(policy, tokenizer, config, host),
         scorer=scorer,
         learner=LocalLearner(policy, critic, tokenizer, config),
         kl=kl_controller(config),
         shape_rewards=RewardShaper(config),
+        ahead=ahead,
     )
     return Prepared(config, tokenizer, prompts, policy, parts, device, findings)
 
@@ -158,6 +165,7 @@ def run_loop(
     with tracking(config, store) as trackers:
         with (
             Interrupts() as interrupts,
+            parts.ahead or nullcontext(),
             WriteBehind(store) as steps,
             Watchdog(on_wait, interrupts.stop_asked, first_step) as watchdog,
             Keeper(config, parts, checkpoints, interrupts.stop_asked, steps.wait) as keeper,

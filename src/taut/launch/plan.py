@@ -94,6 +94,7 @@ def of_run(config: Config, own: Any, ranks: int, samplers_apart: bool) -> tuple[
         entropy_bonus=algorithm.entropy_coefficient > 0,
         ranks=ranks,
         samplers_apart=samplers_apart,
+        ahead=algorithm.max_staleness,
         fused_optimizer=_on_cuda(config),
     )
     work = Work(

@@ -14,6 +14,7 @@ from taut.training.metrics import Metrics
 QUIET_SECONDS = 60.0
 WAITING_FOR = {
     "sample": "the sampler",
+    "wait": "a batch that is sampled ahead, and its reward",
     "reward": "the reward",
     "score": "the learner's logprobs and values",
     "check": "the standing checks",

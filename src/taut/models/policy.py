@@ -53,6 +53,18 @@ class Policy(nn.Module):
             return Policy(self.model, self.adapter.off(), self.autocast)
         return copy.deepcopy(self).requires_grad_(False)
 
+    def twin(self) -> Policy:
+        """A policy of the same weights now, those that are trained in memory of their own, the others shared."""
+        trained = {id(parameter) for parameter in self.trained_parameters()}
+        # deepcopy takes from its memo whatever is in there already.
+        return copy.deepcopy(self, {id(p): p for p in self.parameters() if id(p) not in trained})
+
+    def copied_weights(self) -> dict[str, Tensor]:
+        """Those that are trained, by their names in the model, in memory of their own."""
+        trained = {id(parameter) for parameter in self.trained_parameters()}
+        named = self.model.named_parameters()
+        return {name: own.detach().clone() for name, own in named if id(own) in trained}
+
     def forward(self, sequences: Sequences, temperature: float) -> tuple[Tensor, Tensor]:
         """Logprobs and entropy, both [b, T] float32, at a temperature; 0 where `reply_mask` is false."""
         inputs = sequences.inputs()

@@ -21,7 +21,7 @@ from taut.types import Prompt, Rollout
 
 
 class LocalSampler:
-    """Samples from the learner's own policy: its weights are shared, so there is nothing to load."""
+    """Samples from the learner's own policy, whose weights it shares, or from a copy of it."""
 
     def __init__(
         self, policy: Policy, tokenizer: PreTrainedTokenizerBase, end_ids: Sequence[int], max_sequences: int
@@ -37,7 +37,10 @@ class LocalSampler:
         self._cache_argument = "cache" if "cache" in parameters else "past_key_values"
 
     def load_weights(self, weights: Mapping[str, Tensor], version: int) -> None:
-        """Notes the version."""
+        """Takes those that are not its own already: a learner's own copy of the policy is shared with it."""
+        for name, parameter in self.policy.model.named_parameters():
+            if name in weights and weights[name].data_ptr() != parameter.data_ptr():
+                parameter.data = weights[name]
         self.version = version
 
     def weights_checksum(self) -> str:

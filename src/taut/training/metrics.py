@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Literal
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from taut.config import Config
 from taut.objective.kl import approximate_kl, token_kl
-from taut.objective.policy import cat_clip_states, clip_statistics, log_ratio
+from taut.objective.policy import cat_clip_states, clip_statistics, importance_weights, log_ratio
 from taut.objective.reduce import masked, masked_mean, masked_var
 from taut.objective.value import explained_variance
 from taut.training.timing import Stopwatch
@@ -38,6 +39,26 @@ def time_metrics(watch: Stopwatch, batch: Batch) -> Metrics:
     """Seconds of each phase, and sampled tokens over all of them."""
     times = {f"time/{phase}": seconds for phase, seconds in watch.seconds.items()}
     return {**times, "time/step": watch.total, "rate/tokens": int(batch.sampled.sum()) / watch.total}
+
+
+def off_policy_metrics(batch: Batch, trace: Trace, step: int, config: Config) -> Metrics:
+    """How old the weights were that sampled the tokens, and what corrects for it; {} where nothing does."""
+    algorithm, mask = config.algorithm, batch.response_mask
+    if algorithm.importance == "none" or not mask.any():
+        return {}
+    old, behavior = trace.old_logprobs, batch.behavior_logprobs
+    cap, mode = algorithm.importance_cap, algorithm.importance
+    weights = importance_weights(old, behavior, mask, mode, cap)
+    beyond = weights != importance_weights(old, behavior, mask, "truncate", inf)
+    found = {
+        "importance/mean": masked_mean(weights, mask),
+        "importance/capped": masked_mean(beyond, mask),
+    }
+    if algorithm.max_staleness:
+        ages = torch.tensor([step - 1 - rollout.version for rollout in batch.rollouts])
+        found["staleness/mean"] = masked_mean(ages[:, None].expand_as(mask), mask)
+        found["staleness/max"] = float(ages.max())
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _reply_metrics(batch: Batch) -> _Found:

@@ -13,12 +13,19 @@ from taut.rollout.source import Source
 from taut.store import StepRecord
 from taut.tasks.scorer import Scorer
 from taut.training.advantages import estimate_advantages
+from taut.training.ahead import Ahead
 from taut.training.batch import collate
 from taut.training.collect import collect
 from taut.training.evaluate import OnWarning, evaluate, nobody_warned
 from taut.training.inspector import Inspector, NoInspector
 from taut.training.learner import Learner
-from taut.training.metrics import Metrics, reference_kl_per_reply, step_metrics, time_metrics
+from taut.training.metrics import (
+    Metrics,
+    off_policy_metrics,
+    reference_kl_per_reply,
+    step_metrics,
+    time_metrics,
+)
 from taut.training.micro_batch import cut_minibatches
 from taut.training.non_finite import refuse_halted
 from taut.training.record import step_record
@@ -50,6 +57,8 @@ class Parts:
     """Hears what the loop is at, and may be waiting for."""
     warn: OnWarning = nobody_warned
     inspector: Inspector = field(default_factory=NoInspector)
+    ahead: Ahead | None = None
+    """Samples batches while the learner is at earlier ones, where the config says so."""
 
 
 def train_ppo(
@@ -63,7 +72,10 @@ def train_ppo(
 
     for step in range(max(1, first_step), config.run.steps + 1):
         watch = Stopwatch(parts.on_phase)
-        collected = collect(source, sampler, scorer, config, step, watch)
+        if parts.ahead is None:
+            collected = collect(source, sampler, scorer, config, step, watch)
+        else:
+            collected = parts.ahead.collect(step, watch)
         batch = shape_rewards(collate(collected.rollouts, collected.scores))
         schedule = make_schedule(config, batch.size, step, kl.coefficient)
         with watch("score"):
@@ -77,6 +89,7 @@ def train_ppo(
             sampler.load_weights(learner.weights(), version=step)
 
         metrics = step_metrics(batch, trace, config) | time_metrics(watch, batch) | system_metrics(watch)
+        metrics |= off_policy_metrics(batch, trace, step, config)
         metrics |= {"reply/resampled": float(collected.resampled)}
         if batch.ref_logprobs is not None:
             metrics |= {"kl/coefficient": kl.coefficient}
@@ -105,6 +118,9 @@ def evaluation(config: Config, parts: Parts, step: int) -> Metrics:
     due = step == config.run.steps or (every and step % every == 0)
     if not due or not parts.held_out:
         return {}
+    if parts.ahead is not None:
+        parts.on_phase("wait")
+        parts.ahead.wait()
     parts.on_phase("evaluate")
     return evaluate(parts.held_out, parts.sampler, parts.scorer, config, step, parts.warn)
 
