@@ -96,3 +96,19 @@ def test_a_row_is_laid_out_as_it_should_be():
         [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]],
         [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]],
     ]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_mask_is_kept_once_and_not_by_every_layer(make_model, dtype):
+    """Told by its size: 24 × 24 numbers, and no other tensor of 2 layers has as many."""
+    policy = Policy(make_model("Llama").to(dtype))
+    sequences = pad_sequences([(1, 2, 3, 4)] * 4, [(5,) * 5] * 4, "cpu", None, [4])
+    kept: dict[int, torch.UntypedStorage] = {}
+
+    def keep(x):
+        kept[x.untyped_storage()._cdata] = x.untyped_storage()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        policy.hidden_states(**sequences.inputs(), use_cache=False)
+    assert [storage.nbytes() for storage in kept.values()].count(24 * 24 * dtype.itemsize) == 1

@@ -33,7 +33,7 @@ class RunConfig(Section):
     steps: PositiveInt = 100
     """Steps of the loop: batches sampled and trained on."""
     threads: PositiveInt | None = None
-    """CPU threads torch uses; when not given, torch's choice (1 in the world: its model is too small for more)."""
+    """CPU threads torch uses; when not given, torch's choice within the container's quota (1 in the world)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the models live; `auto` takes CUDA where there is one."""
     trackers: Trackers = Field(default=[])

@@ -21,6 +21,11 @@ def last_hidden_states(decoder: nn.Module, adapter: Adapter | None, autocast: bo
         adapter.activate()
     for layer in recomputed_layers(decoder):
         layer.training = torch.is_grad_enabled()
+    mask = inputs.get("attention_mask")
+    if mask is not None and mask.dtype == torch.bool:
+        # Of a bool one every layer would make numbers of its own, and keep them for the backward pass.
+        dtype = torch.bfloat16 if autocast else next(decoder.parameters()).dtype
+        inputs["attention_mask"] = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, -torch.inf)
     with compute_type(inputs["input_ids"].device, autocast):
         return decoder(**inputs).last_hidden_state
 
