@@ -115,8 +115,7 @@ def test_decoding_holds_the_cache_and_draws_from_logits():
     terms = bytes_of(learner_memory(Models(FULL), SHAPE, Setting()), "replies decoded")
     assert terms == {
         "KV cache": 6 * 12 * 8 * 4,
-        "a layer's keys while they grow": 6 * 12 * 8 * 4 // 8,
-        "logits drawn from": 6 * 20 * 24,
+        "logits drawn from": 6 * 20 * 8,
     }
 
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import transformers
 
+from taut.models.kv_cache import KVCache
 from taut.models.policy import Policy
 from taut.models.sequences import pad_sequences
 from taut.models.tiny import character_tokenizer
@@ -138,6 +140,49 @@ def test_each_prompt_is_computed_once_and_finished_replies_not_at_all(policy):
     going_on = [sum(length > place for length in lengths) for place in range(1, 8)]
     assert shapes == [(4, 9)] + [(rows, 1) for rows in going_on if rows]
     assert going_on[0] < 12
+
+
+def test_waiting_prompts_take_the_places_of_replies_that_ended(policy):
+    """Every token is fed once, but for the last of a reply; never more than the slots at once, and seldom fewer."""
+    shapes = []
+    policy.backbone.register_forward_pre_hook(
+        lambda module, args, inputs: shapes.append(tuple(inputs["input_ids"].shape)), with_kwargs=True
+    )
+    prompts = [replace(PROMPTS[n % 2], index=n) for n in range(40)]
+    rollouts = make_sampler(policy, end_ids=(0, 4, 12), max_sequences=8).generate(
+        prompts, replace(SAMPLING, replies_per_prompt=2)
+    )
+    lengths = [len(rollout.ids) for rollout in rollouts]
+    decoded = [rows for rows, width in shapes if width == 1 and rows > 1]
+    assert sum(rows for rows, width in shapes if width > 1) == 40
+    assert sum(rows for rows, width in shapes if width == 1) == sum(lengths) - len(lengths)
+    assert max(decoded) == 8
+    whole_batches = sum(max(lengths[start : start + 8]) - 1 for start in range(0, 80, 8))
+    assert len(decoded) < whole_batches
+
+
+@pytest.mark.parametrize("max_sequences", [6, 64])
+def test_looking_less_often_for_ends_changes_no_reply(make_model, family, max_sequences):
+    """As on a GPU: a reply that has ended stays a few draws longer, and nothing of them is kept."""
+    sampler = make_sampler(Policy(make_model(family)), end_ids=(0, 4, 12), max_sequences=max_sequences)
+    at_once = sampler.generate(PROMPTS, SAMPLING)
+    sampler.look_every = 3
+    later = sampler.generate(PROMPTS, SAMPLING)
+    assert [(r.ids, r.finish_reason) for r in later] == [(r.ids, r.finish_reason) for r in at_once]
+    for one, other in zip(later, at_once, strict=True):
+        np.testing.assert_allclose(one.behavior_logprobs, other.behavior_logprobs, atol=1e-5)
+
+
+def test_nothing_to_write_is_nothing_written(policy):
+    assert make_sampler(policy).resume([], SAMPLING) == []
+
+
+def test_layers_that_are_neither_full_nor_sliding_attention_are_refused():
+    config = transformers.Qwen3NextConfig(
+        num_hidden_layers=2, layer_types=["linear_attention", "full_attention"]
+    )
+    with pytest.raises(ValueError, match="Qwen3NextConfig has layers that are neither full nor sliding"):
+        KVCache(config, slots=1, columns=1)
 
 
 def test_a_reply_that_goes_on_is_the_reply_in_one_piece(make_model, family):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from taut.rollout.sampling import Sampling, draw_tokens, truncate_logits
+from taut.rollout.sampling import BLOCK, Sampling, draw_tokens, truncate_logits
 
 PROBABILITIES = [0.1, 0.5, 0.15, 0.25]
 
@@ -66,9 +66,10 @@ def test_one_number_draws_a_token_by_inverting_the_cumulative_distribution():
     assert logprobs == pytest.approx([math.log(PROBABILITIES[token]) for token in tokens])
 
 
-def test_agrees_with_numpy_on_random_distributions():
+@pytest.mark.parametrize("vocabulary", [11, BLOCK, BLOCK + 1, 5 * BLOCK - 1])
+def test_agrees_with_numpy_on_random_distributions(vocabulary):
     rng = np.random.default_rng(0)
-    logits = rng.normal(size=(200, 11)).astype(np.float32)
+    logits = rng.normal(size=(200, vocabulary)).astype(np.float32)
     noise = rng.random(200)
     tokens, logprobs = draw_tokens(
         torch.from_numpy(logits), torch.from_numpy(noise), sampling(temperature=0.7)
@@ -88,6 +89,16 @@ def test_a_token_of_probability_0_is_never_drawn():
     assert tokens == [1, 1, 1, 3, 3]
     tokens, _ = draw([0.0, 0.0, 1.0], edges)
     assert tokens == [2] * 5
+
+
+def test_nor_is_one_of_a_block_without_any_probability():
+    likely = [BLOCK - 1, 3 * BLOCK, 4 * BLOCK + 2]
+    probabilities = [0.0] * (5 * BLOCK + 7)
+    for token, probability in zip(likely, (0.25, 0.5, 0.25), strict=True):
+        probabilities[token] = probability
+    below = 2.0**-53
+    tokens, _ = draw(probabilities, [0.0, 0.25 - below, 0.25, 0.75 - below, 0.75, 1 - below])
+    assert tokens == [likely[0]] * 2 + [likely[1]] * 2 + [likely[2]] * 2
 
 
 def test_behaviour_logprobs_are_those_of_the_truncated_distribution_at_the_temperature():

@@ -8,8 +8,8 @@ from taut.models.footprint import Footprint
 from taut.objective.logprobs import TILE_BYTES, TILE_TOKENS
 
 FLOAT32 = 4
-DRAW_BYTES = 24
-"""Of each logit while a token is drawn: itself, its logprob, and three float64 on the way to a cumulative sum."""
+DRAW_BYTES = 8
+"""Of each logit while a token is drawn: itself and its probability."""
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,12 @@ def _sampling(policy: Footprint, shape: Shape) -> list[Phase]:
     prompts = shape.prefilled * shape.prompt * per_token
     tokens = shape.decoded * shape.width
     drawing = shape.decoded * policy.vocabulary * DRAW_BYTES
-    grown = tokens * per_token // (2 * policy.layers)
     prefill = (
         Term("KV cache of the prompts", f"{_count(shape.prefilled * shape.prompt)} tokens × {each}", prompts),
         _layer(policy, shape.prefilled, shape.prompt),
     )
     decode = (
         Term("KV cache", f"{shape.decoded} replies × {shape.width} tokens × {each}", tokens * per_token),
-        Term("a layer's keys while they grow", f"KV cache / {2 * policy.layers}", grown),
         Term("logits drawn from", f"{shape.decoded} × {_count(policy.vocabulary)} × {DRAW_BYTES} B", drawing),
     )
     return [Phase("prompts read by the sampler", prefill), Phase("replies decoded", decode)]

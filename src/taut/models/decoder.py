@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,17 +19,26 @@ def last_hidden_states(decoder: nn.Module, adapter: Adapter | None, autocast: bo
     `autocast` computes in bfloat16 from weights that stay as they are. Where adapters share the decoder, the
     backward pass must end before another adapter's pass begins: what is recomputed then runs the active one.
     """
-    if adapter is not None:
-        adapter.activate()
-    for layer in recomputed_layers(decoder):
-        layer.training = torch.is_grad_enabled()
     mask = inputs.get("attention_mask")
     if mask is not None and mask.dtype == torch.bool:
         # Of a bool one every layer would make numbers of its own, and keep them for the backward pass.
         dtype = torch.bfloat16 if autocast else next(decoder.parameters()).dtype
         inputs["attention_mask"] = torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, -torch.inf)
-    with compute_type(inputs["input_ids"].device, autocast):
+    with ready(decoder, adapter, autocast, inputs["input_ids"].device):
         return decoder(**inputs).last_hidden_state
+
+
+@contextmanager
+def ready(
+    decoder: nn.Module, adapter: Adapter | None, autocast: bool, device: torch.device
+) -> Iterator[None]:
+    """For any number of passes. Where they are in bfloat16, each weight is made so once."""
+    if adapter is not None:
+        adapter.activate()
+    for layer in recomputed_layers(decoder):
+        layer.training = torch.is_grad_enabled()
+    with compute_type(device, autocast):
+        yield
 
 
 def compute_type(device: torch.device, autocast: bool) -> torch.autocast:

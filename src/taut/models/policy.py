@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from taut.models.adapter import Adapter
-from taut.models.decoder import compute_type, last_hidden_states
+from taut.models.decoder import compute_type, last_hidden_states, ready
 from taut.models.layout import decoder_costs
 from taut.models.sequences import Sequences
 from taut.objective.logprobs import logits_from_hidden, token_logprobs
@@ -90,6 +91,10 @@ class Policy(nn.Module):
     def hidden_states(self, **inputs: Any) -> Tensor:
         """[b, L, H], the last hidden states of `input_ids` [b, L], for the LM head."""
         return last_hidden_states(self.backbone, self.adapter, self.autocast, **inputs)
+
+    def inference(self) -> AbstractContextManager[None]:
+        """For passes through `backbone` as the sampler takes them."""
+        return ready(self.backbone, self.adapter, self.autocast, next(self.parameters()).device)
 
     @torch.no_grad()
     def _refuse_unknown_head(self) -> None:

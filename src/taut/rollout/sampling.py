@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+BLOCK = 256
+"""Tokens whose probabilities are added up before any is looked at alone."""
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -48,17 +51,38 @@ def truncate_logits(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def draw_tokens(logits: Tensor, noise: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
-    """Tokens [b] and their logprobs [b] float32, from logits [b, V] and uniform noise [b] in [0, 1).
+    """Tokens [b] and their logprobs [b] float32, from logits [b, V] and uniform noise [b] in [0, 1)."""
+    if sampling.temperature != 1:
+        logits = logits / sampling.temperature
+    probabilities = truncate_logits(logits, sampling).softmax(-1)
+    tokens = logits.argmax(-1) if sampling.greedy else _invert(probabilities, noise)
+    return tokens, probabilities.gather(-1, tokens[:, None])[:, 0].log()
 
-    One number draws a token by inverting the cumulative distribution, summed in float64.
+
+def _invert(probabilities: Tensor, noise: Tensor) -> Tensor:
+    """One number draws a token by inverting the cumulative distribution, summed in float64.
+
+    It finds a block of tokens by the blocks' sums, then the token within: the rest is not added up token by token.
     """
-    log_p = truncate_logits(logits / sampling.temperature, sampling).log_softmax(-1)
-    if sampling.greedy:
-        tokens = log_p.argmax(-1)
-    else:
-        cumulative = log_p.double().exp().cumsum(-1)
-        total = cumulative[:, -1]
-        # Rounding must not carry the noise to the end of the line, where tokens of probability 0 may lie.
-        noise = torch.minimum(noise * total, torch.nextafter(total, torch.zeros_like(total)))
-        tokens = torch.searchsorted(cumulative, noise[:, None], right=True)[:, 0]
-    return tokens, log_p.gather(-1, tokens[:, None])[:, 0]
+    vocabulary = probabilities.shape[1]
+    if vocabulary <= BLOCK:
+        weights = probabilities.double()
+        return _find(weights, noise * weights.sum(-1))[0]
+    whole = vocabulary // BLOCK
+    head, tail = probabilities[:, : whole * BLOCK], probabilities[:, whole * BLOCK :]
+    sums = head.unflatten(1, (whole, BLOCK)).sum(-1, dtype=torch.float64)
+    sums = torch.cat([sums, tail.sum(-1, keepdim=True, dtype=torch.float64)], 1)
+    block, left = _find(sums, noise * sums.sum(-1))
+    columns = block[:, None] * BLOCK + torch.arange(BLOCK, device=noise.device)
+    within = probabilities.gather(1, columns.clamp(max=vocabulary - 1)).double()
+    place, _ = _find(within.masked_fill(columns >= vocabulary, 0), left)
+    return block * BLOCK + place
+
+
+def _find(weights: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Where `target` [b] falls as `weights` [b, n] are laid end to end, and how far behind the start of that one."""
+    ends = weights.cumsum(-1)
+    # Rounding must not carry the target beyond the last end or before 0, where tokens of probability 0 may lie.
+    target = torch.minimum(target.clamp(min=0), torch.nextafter(ends[:, -1], torch.zeros_like(target)))
+    found = torch.searchsorted(ends, target[:, None], right=True)
+    return found[:, 0], target - (ends - weights).gather(1, found)[:, 0]
