@@ -20,6 +20,7 @@ class Weighed:
     trained_bytes: int = 4
     weight_bytes: int = 4
     adapted: bool = False
+    autocast: bool = False
     layers: int = 4
     hidden: int = 10
     vocabulary: int = 20
@@ -56,6 +57,20 @@ def test_the_backward_pass_of_the_policy():
     assert "policy gradients" not in bytes_of(
         learner_memory(Models(FULL), alone, Setting()), "policy's backward pass"
     )
+
+
+def test_replies_that_share_a_row_hold_their_prompt_once_and_a_mask():
+    """Two rows of a prompt of 5 and two replies of 7, of each of which the policy is not fed the last token."""
+    shared = replace(SHAPE, rows=4, shared=2)
+    plan = learner_memory(Models(FULL, critic=FULL), shared, Setting())
+    terms = bytes_of(plan, "policy's backward pass")
+    assert (terms["activations"], terms["mask of shared rows"]) == (400 * 2 * 17, 2 * 17**2 * 4)
+    assert terms["logits of a tile"] == 2 * 28 * 20 * 4
+    terms = bytes_of(plan, "critic's backward pass")
+    assert (terms["activations"], terms["mask of shared rows"]) == (400 * 2 * 19, 2 * 19**2 * 4)
+    halved = replace(FULL, autocast=True)
+    plan = learner_memory(Models(halved), shared, Setting())
+    assert bytes_of(plan, "policy's backward pass")["mask of shared rows"] == 2 * 17**2 * 2
 
 
 def test_an_entropy_bonus_takes_one_more_copy_of_the_logits():

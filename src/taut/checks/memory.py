@@ -82,6 +82,8 @@ class Shape:
     """Prompts of theirs."""
     prompt: int
     reply: int
+    shared: int = 1
+    """Replies that the learner is fed in one row, behind their prompt."""
 
     @property
     def width(self) -> int:
@@ -151,8 +153,7 @@ def _policy_update(models: Models, shape: Shape, setting: Setting) -> Phase:
     terms = []
     if shape.minibatch > shape.rows:
         terms.append(_policy_gradients(policy, setting.ranks))
-    # The last token of a sequence is not fed to the policy.
-    terms += _activations(policy, shape.rows, shape.width - 1, setting)
+    terms += _activations(policy, shape, setting, unfed=1)  # of a reply its last token
     if not policy.adapted:
         formula = f"{_count(policy.vocabulary)} tokens × {policy.hidden} × {FLOAT32} B"
         terms.append(Term("gradient of the LM head", formula, policy.head * FLOAT32))
@@ -165,7 +166,7 @@ def _critic_update(models: Models, shape: Shape, setting: Setting) -> Phase:
     terms = [_policy_gradients(models.policy, setting.ranks)]
     if shape.minibatch > shape.rows:
         terms.append(_critic_gradients(models, setting.ranks))
-    terms += _activations(critic, shape.rows, shape.width, setting)
+    terms += _activations(critic, shape, setting)
     return Phase("critic's backward pass", tuple(terms + _gathered(critic, setting)))
 
 
@@ -204,17 +205,21 @@ def _sampling(policy: Footprint, shape: Shape) -> list[Phase]:
     return [Phase("prompts read by the sampler", prefill), Phase("replies decoded", decode)]
 
 
-def _activations(model: Footprint, rows: int, width: int, setting: Setting) -> list[Term]:
-    tokens = rows * width
-    kept = model.kept(rows, width)
+def _activations(model: Footprint, shape: Shape, setting: Setting, unfed: int = 0) -> list[Term]:
+    rows, width = -(-shape.rows // shape.shared), shape.prompt + shape.shared * (shape.reply - unfed)
+    tokens, kept, terms = rows * width, model.kept(rows, width), list[Term]()
+    if shape.shared > 1:
+        each = 2 if model.autocast else model.weight_bytes
+        formula = f"{rows} rows × {_count(width)}² tokens × {each} B"
+        terms.append(Term("mask of shared rows", formula, rows * width**2 * each))
     if not setting.recompute:
         formula = (
             f"{_count(tokens)} tokens × {model.layers} layers × {kept / tokens / model.layers / 1e3:.1f} kB"
         )
-        return [Term("activations", formula, kept)]
+        return [*terms, Term("activations", formula, kept)]
     inputs = model.layers * tokens * model.hidden * model.weight_bytes
     formula = f"{_count(tokens)} tokens × {model.layers} layers × {model.hidden} × {model.weight_bytes} B"
-    return [Term("inputs of the layers", formula, inputs), _layer(model, rows, width)]
+    return [*terms, Term("inputs of the layers", formula, inputs), _layer(model, rows, width)]
 
 
 def _layer(model: Footprint, rows: int, width: int) -> Term:

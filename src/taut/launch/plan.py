@@ -20,6 +20,7 @@ from taut.launch.rewards import MODEL
 from taut.launch.world import untrained_world_policy
 from taut.models.adapter import check_adapter
 from taut.models.footprint import Footprint
+from taut.models.layout import Costs, lay_out
 from taut.models.load import read_config
 from taut.models.locate import check_is_model
 
@@ -103,16 +104,22 @@ def of_run(config: Config, own: Any, ranks: int, samplers_apart: bool) -> tuple[
         scored=1 if config.kl.placement == "reward" else 1 - 1 / algorithm.minibatches,
         epochs=algorithm.epochs,
     )
-    return models, _shape(config, own, work), setting, work
+    return models, _shape(config, own, work, models.policy.costs), setting, work
 
 
-def _shape(config: Config, own: Any, work: Work) -> Shape:
+def _shape(config: Config, own: Any, work: Work, costs: Costs) -> Shape:
+    """With the learner's fullest forward pass. In minibatches, drawn at random, replies count as if no two had a prompt
+    in common."""
     algorithm, (prompt, reply) = config.algorithm, _longest(config, own)
     minibatch = -(-work.replies // algorithm.minibatches)
-    fitting = max(1, config.learner.micro_batch_tokens // (prompt + reply))
+    group = algorithm.replies_per_prompt if algorithm.minibatches == 1 else 1
+    prompts = [(number // group,) * prompt for number in range(minibatch)]
+    passes = lay_out(prompts, [reply] * minibatch, costs, config.learner.micro_batch_tokens)
+    fullest = max(passes, key=lambda fed: sum(len(row) for row in fed))
     prefilled = min(work.prompts, max(1, config.sampling.max_sequences // algorithm.replies_per_prompt))
     decoded = prefilled * algorithm.replies_per_prompt
-    return Shape(min(fitting, minibatch), minibatch, decoded, prefilled, prompt, reply)
+    rows, shared = sum(len(row) for row in fullest), max(len(row) for row in fullest)
+    return Shape(rows, minibatch, decoded, prefilled, prompt, reply, shared)
 
 
 def _of_dpo(config: DPOConfig, ranks: int) -> tuple[Models, Shape, Setting, Work]:

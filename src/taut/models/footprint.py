@@ -14,6 +14,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from taut.config import LoraConfig
 from taut.models.adapter import add_adapter
 from taut.models.decoder import last_hidden_states
+from taut.models.layout import decoder_costs
 
 # transformers makes a mask for sdpa when it sees tensors without values, and none when it sees a batch of ours.
 # For an attention that it does not know it makes none.
@@ -48,6 +49,7 @@ class Footprint:
                 attn_implementation=attention,
                 trust_remote_code=trust_remote_code,
             ).eval()
+        self.costs = decoder_costs(model)
         if model.config._attn_implementation == "sdpa":
             model.set_attn_implementation(UNMASKED)
         text, head = model.config.get_text_config(), model.get_output_embeddings()
