@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -112,8 +113,9 @@ def family(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def world_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The built-in world's models are made here, ten seconds a seed, once in a session of tests."""
+    """The built-in world's models are made here, ten seconds a seed, once for all processes of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("cache")
+        base = tmp_path_factory.getbasetemp()
+        folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
         patch.setenv("TAUT_CACHE", str(folder))
         yield folder

@@ -163,7 +163,9 @@ def test_true_and_false_are_1_and_0():
         (np.float64(0.5), "a list of 2 numbers, one a reply, not a float"),
         ("ab", "a list of 2 numbers, one a reply, not a str"),
         ({0: 1.0, 1: 2.0}, "a list of 2 numbers, one a reply, not a dict"),
-        ((x for x in (1.0, 2.0)), "a list of 2 numbers, one a reply, not a generator"),
+        pytest.param(
+            (x for x in (1.0, 2.0)), "a list of 2 numbers, one a reply, not a generator", id="generator"
+        ),
     ],
     ids=repr,
 )
