@@ -9,8 +9,8 @@ INSTALLED := .venv/.installed
 train: $(INSTALLED) ## Train the built-in world's model with PPO, live in the terminal
 	.venv/bin/taut train
 
-test: $(INSTALLED) ## Run the tests; those that need SmolLM2 skip where it was not fetched
-	.venv/bin/python -m pytest
+test: $(INSTALLED) ## Run the tests on all cores; those that need SmolLM2 skip where it was not fetched
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist worksteal
 
 lint: $(INSTALLED) ## Style, formatting and types
 	.venv/bin/ruff check

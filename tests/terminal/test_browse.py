@@ -115,10 +115,10 @@ def test_the_colour_goes_round_what_the_run_has(made_up_run):
 def test_a_token_has_all_its_numbers_on_a_line(made_up_run):
     keys = ("n", "right", "right", "left", "n", BACK, BACK, "b")
     found = [" ".join(" ".join(lines).split()) for lines in walk(made_up_run, "enter", "enter", *keys)[2:]]
-    assert "1/3 '7' id 7 ratio 1.000 advantage +1.000" in found[0]
-    held = "2/3 '8' id 8 held above ratio 1.500 advantage +1.000 logprob 0.405 sampler gap +0e+00"
+    assert "1/3 '⟨#7⟩' id 7 ratio 1.000 advantage +1.000" in found[0]
+    held = "2/3 '⟨#8⟩' id 8 held above ratio 1.500 advantage +1.000 logprob 0.405 sampler gap +0e+00"
     assert held in found[1]
-    assert "3/3 '9' id 9 outside below, not held ratio 0.500" in found[3]
+    assert "3/3 '⟨#9⟩' id 9 outside below, not held ratio 0.500" in found[3]
     assert held in found[4]
     assert held in found[5], "from the last that is held to the first"
     assert "the clip holds no token of this reply here" in found[8]
@@ -191,9 +191,9 @@ def test_td_errors_pass_over_what_is_not_trained(made_up_run):
 
 def test_what_an_environment_told_is_dotted(told_run):
     lines = walk(told_run, "enter", "enter", "right")[-1]
-    assert ["1.00", "┈", "0.50▽"] in words(lines)
+    assert ["1.00", "┈┈┈┈", "0.50▽"] in words(lines)
     assert any("told by the environment, not trained on ┈┈┈┈" in line for line in lines)
-    assert any("2/3 '8' id 8  told by the environment" in line for line in lines)
+    assert any("2/3 '⟨#8⟩' id 8  told by the environment" in line for line in lines)
 
 
 def test_it_follows_a_run_that_goes_on(made_up_run):

@@ -110,7 +110,7 @@ def test_json_object(made_up_run):
     assert shown["steps"] == 3
     [reply] = shown["replies_of"]["replies"]
     assert [token["clip"] for token in reply["tokens"]] == ["", "high", "outside-low"]
-    assert [token["text"] for token in reply["tokens"]] == ["7", "8", "9"]
+    assert [token["text"] for token in reply["tokens"]] == ["⟨#7⟩", "⟨#8⟩", "⟨#9⟩"]
     assert reply["tokens"][1]["ratio"] == pytest.approx(1.5)
 
 
@@ -176,9 +176,9 @@ def test_what_the_environment_told_is_apart_from_what_was_sampled(told_run, make
     known = {name for name, value in rows[1].items() if value is not None}
     assert known == {"reply", "position", "id", "mask", "seen_at"}
     page = page_of(told_run, make_console())
-    assert re.search(r"1\.00 ┈ +0\.50▽", page)
+    assert re.search(r"1\.00 ┈┈┈┈ 0\.50▽", page)
     assert "told by the environment, not trained on ┈┈┈┈" in page
-    assert re.search(r"1\.00 : +0\.50,", page_of(told_run, make_console(encoding="ascii")))
+    assert re.search(r"1\.00 :::: 0\.50,", page_of(told_run, make_console(encoding="ascii")))
 
 
 def test_nothing_is_said_of_environments_where_there_is_none(made_up_run, make_console):

@@ -48,6 +48,8 @@ def glyphs_of(console: Console) -> Glyphs:
 def printable(text: str, console: Console) -> str:
     """Text from a model, a prompt or a path on one line: what a terminal would obey, or lacks, is escaped."""
     visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    if console.options.ascii_only:
+        visible = visible.translate({ord("⟨"): "<", ord("⟩"): ">"})  # around bytes and ids in place of texts
     return visible.encode(console.encoding, "backslashreplace").decode(console.encoding)
 
 

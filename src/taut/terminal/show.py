@@ -93,7 +93,7 @@ def step_view(run: Run, step: int, optimizer_step: int, replies: int) -> StepVie
     seen: dict[int, tuple[int, int]] = {}
     for earlier in range(at + 1):
         seen |= {int(row): (earlier, place) for place, row in enumerate(batch.updates[earlier].rows)}
-    states, text_of = token_clips(batch), token_pieces(run)
+    states, text_of = token_clips(batch), token_pieces(run).text_of
     held = {row: _held(states[earlier], place) for row, (earlier, place) in seen.items()}
     most_held = sorted(range(len(records)), key=lambda row: (-held.get(row, 0), row))
     chosen = most_held[:replies] if replies > 0 else []

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from taut.launch.pieces import token_pieces
 from taut.store import Run
 from taut.store.codec import to_json
 from taut.store.part import (
@@ -31,7 +32,6 @@ from taut.store.part import (
     reply_tokens,
 )
 from taut.store.record import TOKEN_COLUMNS
-from taut.web.pieces import pieces_of
 from taut.web.reply_lists import SHOWN
 
 MOST_TOKENS = 200_000
@@ -45,15 +45,15 @@ def tokens_answer(run: Run, step: int, replies: Sequence[int] | None = None) -> 
     taken, left_out = _as_many_as_fit(wanted, reply_lengths(run, step))
     tokens = reply_tokens(run, step, taken)
     columns = _columns(tokens)
-    pieces = pieces_of(run, np.unique(columns["ids"]).tolist())
+    ids, pieces = np.unique(columns["ids"]).tolist(), token_pieces(run)
     header = {
         "step": step,
         "size": head.size,
         "replies": _reply_headers(run, step, tokens),
         "left_out": left_out,
         "columns": _column_headers(columns),
-        "pieces": pieces.texts,
-        "special": pieces.special,
+        "pieces": {token: pieces.text_of(token) for token in ids},
+        "special": [token for token in ids if token in pieces.special],
         "optimizer_steps": [taken._asdict() for taken in head.optimizer_steps],
         "constants": dict(head.constants),
     }

@@ -30,7 +30,7 @@ class StepsPage:
 
     def __init__(self, run: Run, console: Console) -> None:
         self.run, self.console = run, console
-        self._text_of = token_pieces(run)
+        self._text_of = token_pieces(run).text_of
         self.told = ""
         """What could not be done, until the next key."""
         self._stamp: object = None
