@@ -404,7 +404,7 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(trained, monkeypatch):
     for _ in range(3):
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == INTERRUPTED
     run = Run.open("runs/stopped")
     assert run.status == "interrupted"
@@ -415,7 +415,7 @@ def test_ctrl_c_ends_with_130_and_keeps_what_was_done(trained, monkeypatch):
         f"      taut train --resume stopped goes on after step {steps}\n"
     )
     more = in_a_process("train", "--resume", "stopped", "--run.steps", str(steps + 2), "--json")
-    out, err = more.communicate(timeout=60)
+    out, err = more.communicate(timeout=240)
     *rows, summary = map(json.loads, out.splitlines())
     assert [row["step"] for row in rows] == [steps + 1, steps + 2]
     assert (more.returncode, summary["steps"], err) == (DONE, steps + 2, "")
@@ -433,7 +433,7 @@ def test_sigterm_is_an_interrupt_and_leaves_no_process(trained, monkeypatch):
     process = in_a_process("train", "small.yaml", *settings)
     process.stdout.readline()
     process.terminate()
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == INTERRUPTED, err
     assert Run.open("runs/preempted").status == "interrupted"
     with pytest.raises(ProcessLookupError):
@@ -492,7 +492,7 @@ def test_a_reader_that_leaves_early_is_no_traceback(trained, monkeypatch):
     process = in_a_process("train", "small.yaml", "--run.name", "piped", "--run.steps", "100000", "--json")
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(timeout=60) == FAILED
+    assert process.wait(timeout=240) == FAILED
     assert process.stderr.read() == ""
 
 
@@ -504,7 +504,7 @@ def test_head(trained, monkeypatch, command):
     monkeypatch.chdir(trained)
     line = f"{sys.executable} -m taut.cli {command}"
     ended = subprocess.run(
-        ["bash", "-c", f"{line} | true"], capture_output=True, text=True, timeout=60, check=False
+        ["bash", "-c", f"{line} | true"], capture_output=True, text=True, timeout=240, check=False
     )
     assert ended.stderr == ""
 
@@ -517,7 +517,7 @@ def test_a_console_without_utf_8(trained, monkeypatch):
     monkeypatch.chdir(trained)
     for command in (["show", "first"], ["train", "--help"]):
         process = in_a_process(*command, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
         assert process.returncode == DONE, err
         assert out.isascii()
 

@@ -23,6 +23,8 @@ from peers.work import Work
 from taut import Run, train
 from taut.config import Config, resolve
 from taut.models.load import load_model
+from taut.store import RunWriter
+from taut.store.behind import WriteBehind
 
 NEVER = 1_000_000
 RECORDED = {
@@ -39,9 +41,15 @@ def main() -> None:
     seconds: dict[str, float] = defaultdict(float)
     requests = Requests({"ceilings": lambda: ceilings(work, model, folder / "taut")})
 
+    writers: list[WriteBehind] = []
+
+    def write_behind(writer: RunWriter) -> WriteBehind:
+        writers.append(WriteBehind(writer))
+        return writers[-1]
+
     def observe(step: int, metrics: dict[str, float]) -> None:
+        writers[-1].wait()  # a batch's seconds hold the writing of its record, and `counted` finds it
         phases = {key.partition("/")[2]: value for key, value in metrics.items() if key.startswith("time/")}
-        # The record of this batch is written once the observers are through; what stands here is its own.
         answer = lambda: {**counted(folder / "taut", step), "phases": {**phases, **seconds}}  # noqa: E731
         if not requests.batch_done(answer):
             sys.exit()
@@ -50,6 +58,7 @@ def main() -> None:
     with ExitStack() as stack:
         # Replies never end by themselves: both sides write all their tokens.
         stack.enter_context(patch("taut.launch.local.end_of_sequence_ids", return_value=()))
+        stack.enter_context(patch("taut.launch.local.WriteBehind", write_behind))
         for phase, places in RECORDED.items():
             for place in places:
                 stack.enter_context(patch(place, timed(place, phase, seconds)))
