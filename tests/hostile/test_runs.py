@@ -99,6 +99,11 @@ ROWS = {
     "replay of no step": (nothing, "replay first", "step", "taut replay"),
     "replay of a step that is not there": (nothing, "replay first --step 9", "step 9|9", "1"),
     "replay of no run": (nothing, "replay frist --step 1", "'frist'", "'first'"),
+    "show of settings without a section": (
+        written("runs/first/config.yaml", b"algorithm: x\n"), "show first", "algorithm = 'x'", "restore it"),
+    "show of settings without a count": (
+        written("runs/first/config.yaml", b"algorithm: {epochs: many}\n"), "show first", "algorithm.epochs = 'many'",
+        "restore it"),
     "export of a table missing": (sql("DROP TABLE scalars"), "export first out", "runs/first/run.db", "restore it"),
     "compare with a store that is text": (written(STORE, b"hello" * 999), "compare first", "'first'", "restore it"),
 }  # fmt: skip

@@ -3,7 +3,9 @@
 import csv
 import json
 import math
+import sqlite3
 import sys
+from contextlib import closing
 
 import pytest
 from made_up import CONFIG, make_run, make_step
@@ -86,6 +88,26 @@ def test_one_table_of_one_step(tmp_path, run):
     with pytest.raises(ValueError, match="holds no replies of step 9; steps kept: 1-3"):
         export_run(run, tmp_path / "more", "csv", step=9)
     assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "cell", "words"),
+    [
+        ("replies", "advantages", b"\0" * 8, r"advantages holds 2 entries for \d tokens"),
+        ("replies", "old_logprobs", b"\0" * 7, "old_logprobs holds 7 bytes, no multiple of 4"),
+        ("replies", "mask", b"\1" * 9, r"mask holds 9 entries for \d tokens"),
+        ("replies", "ids", b"\0" * 6, "ids holds 6 bytes, no multiple of 4"),
+        ("updates", "logprobs", b"\0" * 400, r"logprobs holds 100 entries for \d tokens"),
+    ],
+)
+def test_a_step_that_is_damaged_is_told_and_not_left_out(tmp_path, run, table, column, cell, words):
+    with closing(sqlite3.connect(run.directory / "run.db")) as db, db:
+        step = db.execute("SELECT id FROM batches WHERE step = 2").fetchone()[0]
+        db.execute(f"UPDATE {table} SET {column} = ? WHERE batch_id = ? AND reply = 0", (cell, step))
+    with pytest.raises(ValueError, match=f"run 'run': step 2 is damaged .{words}.*restore it"):
+        export_run(run, tmp_path / "out", "jsonl")
+    assert not (tmp_path / "out").exists()
+    export_run(run, tmp_path / "out", "jsonl", step=1)
 
 
 def test_tensorboard(tmp_path, run):

@@ -24,7 +24,14 @@ def is_judged(algorithm: Mapping[str, Any]) -> bool:
 
 
 def steps_per_batch(algorithm: Mapping[str, Any]) -> int:
-    return int(algorithm.get("epochs", 1)) * int(algorithm.get("minibatches", 1))
+    """Raises ValueError where a run's settings, as read from its file, hold no such counts."""
+    epochs, minibatches = algorithm.get("epochs", 1), algorithm.get("minibatches", 1)
+    for name, count in (("epochs", epochs), ("minibatches", minibatches)):
+        if not isinstance(count, int):
+            raise ValueError(
+                f"the run's config.yaml has algorithm.{name} = {count!r}, which is no count; restore it"
+            )
+    return epochs * minibatches
 
 
 def describe_outcome(algorithm: Mapping[str, Any], share: float | None, entropy: float | None) -> str:

@@ -42,8 +42,22 @@ def floats_to_blob(values: np.ndarray) -> bytes:
     return np.asarray(values, dtype="<f4").tobytes()
 
 
-def floats_from_blob(blob: bytes) -> np.ndarray:
-    return np.frombuffer(blob, dtype="<f4")
+class DamagedError(ValueError):
+    """A cell that no store of ours would hold."""
+
+
+def floats_from_blob(blob: bytes, column: str = "logprobs", length: int | None = None) -> np.ndarray:
+    """Raises DamagedError where they aren't `length` numbers, or no whole number of them."""
+    return _from_blob(blob, "<f4", column, length)
+
+
+def _from_blob(blob: bytes, dtype: str, column: str, length: int | None) -> np.ndarray:
+    size = np.dtype(dtype).itemsize
+    if len(blob) % size:
+        raise DamagedError(f"{column} holds {len(blob)} bytes, no multiple of {size}")
+    if length is not None and len(blob) != length * size:
+        raise DamagedError(f"{column} holds {len(blob) // size} entries for {length} tokens")
+    return np.frombuffer(blob, dtype=dtype)
 
 
 def reply_to_row(reply: ReplyRecord) -> tuple[Any, ...]:
@@ -62,14 +76,19 @@ def reply_to_row(reply: ReplyRecord) -> tuple[Any, ...]:
 
 
 def reply_from_row(row: Sequence[Any]) -> ReplyRecord:
-    """The inverse of `reply_to_row`. Arrays are read-only views of what SQLite returned."""
+    """The inverse of `reply_to_row`. Arrays are read-only views of what SQLite returned.
+
+    Raises DamagedError where one of them isn't an entry a token.
+    """
     cells = dict(zip(REPLY_COLUMNS, row, strict=True))
-    for column in TOKEN_COLUMNS:
-        cells[column] = None if cells[column] is None else floats_from_blob(cells[column])
     cells["group"] = cells.pop("prompt_group")
-    cells["prompt_ids"] = np.frombuffer(cells["prompt_ids"], dtype="<i4")
-    cells["ids"] = np.frombuffer(cells["ids"], dtype="<i4")
-    cells["mask"] = np.frombuffer(cells["mask"], dtype=bool)
+    cells["prompt_ids"] = _from_blob(cells["prompt_ids"], "<i4", "prompt_ids", None)
+    cells["ids"] = _from_blob(cells["ids"], "<i4", "ids", None)
+    length = len(cells["ids"])
+    cells["mask"] = _from_blob(cells["mask"], "?", "mask", length)
+    for column in TOKEN_COLUMNS:
+        if cells[column] is not None:
+            cells[column] = floats_from_blob(cells[column], column, length)
     cells["reward"] = number(cells["reward"])
     for column in ("terms", "extra"):
         cells[column] = from_json(cells[column])

@@ -46,7 +46,7 @@ def export_run(
     "tensorboard" holds the scalars.
 
     Raises:
-        ValueError: the directory exists, the format is unknown, or the step is not kept.
+        ValueError: the directory exists, the format is unknown, the step is not kept, or one that is kept is damaged.
         ImportError: the format's library is missing; names the `pip install` line that brings it.
     """
     choice = _Choice(tables, step)
@@ -175,6 +175,8 @@ def _write_tables(run: Run, open_table: OpenTable, choice: _Choice) -> None:
             try:
                 records, batch = run.replies(step), run.batch(step)
             except ValueError:
+                if step in run.kept_steps():
+                    raise
                 continue  # the run goes on, and its retention dropped the step meanwhile
             if "replies" in write:
                 write["replies"](_reply_rows(step, records))

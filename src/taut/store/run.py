@@ -14,10 +14,13 @@ import numpy as np
 import yaml
 
 from taut.store.batch import Sighting, StoredBatch, StoredUpdate, pad, padded_batch, token_rows
-from taut.store.codec import floats_from_blob, from_json, number, reply_from_row
+from taut.store.codec import DamagedError, floats_from_blob, from_json, number, reply_from_row
 from taut.store.database import REPLY_COLUMN_LIST, get_meta, reading, require_readable
 from taut.store.glance import glance, status_of
 from taut.store.record import ReplyRecord, StepRecord, UpdateRecord
+
+SECTIONS_READ = ("algorithm", "model")
+"""Of a run's settings, by what only shows it."""
 
 
 class Run:
@@ -55,6 +58,11 @@ class Run:
             raise ValueError(f"run {self.name!r}: {file} cannot be read ({why}); restore it") from error
         if not isinstance(config, dict):
             raise ValueError(f"run {self.name!r}: {file} holds no settings; restore it")
+        for name in SECTIONS_READ:
+            if not isinstance(config.get(name, {}), dict):
+                raise ValueError(
+                    f"run {self.name!r}: {file} has {name} = {config[name]!r}, which is no section; restore it"
+                )
         return config
 
     @cached_property
@@ -162,7 +170,7 @@ class Run:
         with self.kept_batch(step) as (db, batch_id):
             constants = db.execute("SELECT constants FROM batches WHERE id = ?", (batch_id,)).fetchone()[0]
             replies = _replies(db, batch_id)
-            updates = _updates(db, batch_id, max((len(reply.ids) for reply in replies), default=0))
+            updates = _updates(db, batch_id, [len(reply.ids) for reply in replies])
         return padded_batch(step, from_json(constants), replies, updates)
 
     def record(self, step: int) -> StepRecord:
@@ -214,7 +222,12 @@ class Run:
             if found is None:
                 kept = as_ranges(_kept_steps(db)) or "none"
                 raise ValueError(f"run {self.name!r} holds no replies of step {step}; steps kept: {kept}")
-            yield db, found[0]
+            try:
+                yield db, found[0]
+            except DamagedError as error:
+                raise ValueError(
+                    f"run {self.name!r}: step {step} is damaged ({error}) in {self._path}; restore it"
+                ) from error
 
 
 def _kept_steps(db: sqlite3.Connection) -> list[int]:
@@ -246,13 +259,14 @@ def _latest_sightings(db: sqlite3.Connection, batch_id: int, optimizer_step: int
     return {reply: Sighting(seen_at, floats_from_blob(blob)) for reply, seen_at, blob in rows}
 
 
-def _updates(db: sqlite3.Connection, batch_id: int, width: int) -> list[StoredUpdate]:
+def _updates(db: sqlite3.Connection, batch_id: int, lengths: list[int]) -> list[StoredUpdate]:
     query = "SELECT reply, logprobs FROM updates WHERE batch_id = ? AND optimizer_step = ? ORDER BY rowid"
     updates = []
     for optimizer_step, epoch, minibatch, applied, scalars in _optimizer_steps(db, batch_id):
         seen = db.execute(query, (batch_id, optimizer_step)).fetchall()
         rows = np.array([reply for reply, _ in seen], dtype=np.int64)
-        logprobs = pad([floats_from_blob(blob) for _, blob in seen], width, np.float32)
+        arrays = [floats_from_blob(blob, "logprobs", lengths[reply]) for reply, blob in seen]
+        logprobs = pad(arrays, max(lengths, default=0), np.float32)
         updates.append(StoredUpdate(epoch, minibatch, rows, logprobs, bool(applied), from_json(scalars)))
     return updates
 
