@@ -36,3 +36,21 @@ def test_one_epoch_is_the_plain_policy_gradient_and_never_clips(world_cache, tmp
     _, shares = train(config).series("clip/binding")
     assert len(shares) == 5
     assert (shares == 0).all()
+
+
+@pytest.mark.learning
+def test_replies_sampled_a_step_ahead_teach_it_too(world_cache, tmp_path):
+    config, _ = resolve(
+        {
+            "run.root": str(tmp_path),
+            "run.seed": SEED,
+            "run.steps": 20,
+            "algorithm.max_staleness": 1,
+            "eval.every": 20,
+        }
+    )
+    run = train(config)
+    _, rewards = run.series("reward/mean")
+    _, accuracy = run.series("eval/accuracy")
+    assert np.mean(rewards[-5:]) > np.mean(rewards[:2]) + 0.2
+    assert accuracy[-1] > accuracy[0] + 0.1
