@@ -173,6 +173,23 @@ def test_looking_less_often_for_ends_changes_no_reply(make_model, family, max_se
         np.testing.assert_allclose(one.behavior_logprobs, other.behavior_logprobs, atol=1e-5)
 
 
+def test_weights_made_bfloat16_once_are_made_so_again_when_they_have_changed(make_model):
+    policy = Policy(make_model("Llama"), autocast=True)
+    sampler = make_sampler(policy, end_ids=())
+    first = sampler.generate(PROMPTS, SAMPLING)
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.mul_(-1.5)
+    second = sampler.generate(PROMPTS, SAMPLING)
+    fresh = make_sampler(Policy(policy.model, autocast=True), end_ids=()).generate(PROMPTS, SAMPLING)
+    assert replies_of(second) == replies_of(fresh) != replies_of(first)
+    sequences = pad_sequences([r.prompt.ids for r in second], [r.ids for r in second], "cpu")
+    with torch.no_grad():
+        logprobs, _ = policy(sequences, SAMPLING.temperature)
+    for row, rollout in enumerate(second):
+        np.testing.assert_allclose(rollout.behavior_logprobs, logprobs[row], atol=0.1)
+
+
 def test_nothing_to_write_is_nothing_written(policy):
     assert make_sampler(policy).resume([], SAMPLING) == []
 

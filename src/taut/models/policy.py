@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -35,6 +36,8 @@ class Policy(nn.Module):
         self.logit_scale: float = getattr(config, "logit_scale", None) or 1.0
         if divisor := getattr(config, "logits_scaling", None):
             self.logit_scale = 1.0 / divisor
+        self._head_weight: Tensor | None = None
+        """In the type that the sampler multiplies it in, while it does."""
         self._refuse_unknown_head()
         self.costs = decoder_costs(self.model)
 
@@ -92,9 +95,16 @@ class Policy(nn.Module):
         """[b, L, H], the last hidden states of `input_ids` [b, L], for the LM head."""
         return last_hidden_states(self.backbone, self.adapter, self.autocast, **inputs)
 
-    def inference(self) -> AbstractContextManager[None]:
-        """For passes through `backbone` as the sampler takes them."""
-        return ready(self.backbone, self.adapter, self.autocast, next(self.parameters()).device)
+    @contextmanager
+    def inference(self) -> Iterator[None]:
+        """For passes through `backbone` and the LM head as the sampler takes them."""
+        weight: Tensor = self.model.get_output_embeddings().weight
+        self._head_weight = weight.bfloat16() if self.autocast else weight
+        try:
+            with ready(self.backbone, self.adapter, self.autocast, weight.device):
+                yield
+        finally:
+            self._head_weight = None
 
     @torch.no_grad()
     def _refuse_unknown_head(self) -> None:
@@ -112,4 +122,5 @@ class Policy(nn.Module):
         """[b, V] float32 logits from the last hidden states [b, H], for the sampler."""
         head = self.model.get_output_embeddings()
         with compute_type(hidden.device, self.autocast):
-            return logits_from_hidden(hidden, head.weight, head.bias, self.softcap, self.logit_scale).float()
+            weight = head.weight if self._head_weight is None else self._head_weight
+            return logits_from_hidden(hidden, weight, head.bias, self.softcap, self.logit_scale).float()
