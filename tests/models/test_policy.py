@@ -68,6 +68,9 @@ class Counting(nn.Module):
         self.head.weight.data = torch.tensor([[math.log(p + 1) for p in range(positions)], [0.0] * positions])
         self.base_model = _OneHotPositions(self.config)
 
+    def get_input_embeddings(self):
+        return self.base_model.get_input_embeddings()
+
     def get_output_embeddings(self):
         return self.head
 
@@ -79,6 +82,14 @@ class _OneHotPositions(nn.Module):
     def __init__(self, config) -> None:
         super().__init__()
         self.config = config
+        self.embeddings = nn.Embedding(config.vocab_size, config.n_embd)
+
+    @property
+    def base_model(self):
+        return self
+
+    def get_input_embeddings(self):
+        return self.embeddings
 
     def forward(self, input_ids, use_cache):
         rows, length = input_ids.shape

@@ -53,7 +53,9 @@ def use_another_temperature(patch: Patch) -> None:
     patch.setattr(
         LocalSampler,
         "generate",
-        lambda sampler, prompts, sampling: generate(sampler, prompts, replace(sampling, temperature=1.3)),
+        lambda sampler, prompts, sampling, *rest: generate(
+            sampler, prompts, replace(sampling, temperature=1.3), *rest
+        ),
     )
 
 
@@ -114,6 +116,9 @@ def let_the_sampler_go_stale(patch: Patch) -> None:
         LocalSampler,
         "__init__",
         lambda sampler, policy, *rest: init(sampler, copy.deepcopy(policy), *rest),
+    )
+    patch.setattr(
+        LocalSampler, "load_weights", lambda sampler, _, version: setattr(sampler, "version", version)
     )
 
 
