@@ -178,22 +178,22 @@ def test_the_heat_map_counts_runs_that_there_are_and_opens_them(page: Page, stor
 def test_a_run_from_the_page_trains_on_while_the_server_is_started_anew(
     page: Page, server: Server, problems: list[str]
 ) -> None:
-    page.goto("/workshop?epochs=2&steps=12")
+    page.goto("/workshop?epochs=2&steps=60")
     page.get_by_role("button", name="Run", exact=True).click()
     under_way = page.get_by_role("region", name="Under way")
-    expect(under_way).to_contain_text("epochs=2_steps=12_seed=0")
-    expect(under_way).to_contain_text(re.compile(r"step [1-9]\d* of 12"), timeout=TRAINING)
-    expect(row(page, "2 epochs, ε 0.2, 12 steps")).to_contain_text("running")
+    expect(under_way).to_contain_text("epochs=2_steps=60_seed=0")
+    expect(under_way).to_contain_text(re.compile(r"step [1-9]\d* of 60"), timeout=TRAINING)
+    expect(row(page, "2 epochs, ε 0.2, 60 steps")).to_contain_text("running")
     server.stop()
-    before = Run.open(server.root / "epochs=2_steps=12_seed=0").step_count
+    before = Run.open(server.root / "epochs=2_steps=60_seed=0").step_count
     server.start()
-    expect(row(page, "2 epochs, ε 0.2, 12 steps")).to_contain_text("finished", timeout=TRAINING)
-    assert before < 12
+    expect(row(page, "2 epochs, ε 0.2, 60 steps")).to_contain_text("finished", timeout=TRAINING)
+    assert before < 60
     expect(page.get_by_role("region", name="Under way")).to_have_count(0)
     chart = page.get_by_role("figure").filter(has=page.get_by_role("heading", name="Reward in training, and"))
     chart.get_by_role("button", name="Table").click()
-    expect(chart.get_by_role("table").get_by_role("row")).to_have_count(14)  # the head, step 0, and 12 steps
-    run = Run.open(server.root / "epochs=2_steps=12_seed=0")
+    expect(chart.get_by_role("table").get_by_role("row")).to_have_count(62)  # the head, step 0, and 60 steps
+    run = Run.open(server.root / "epochs=2_steps=60_seed=0")
     expect(chart.get_by_role("row").last).to_contain_text(f"{run.last('reward/mean'):.3f}")
     problems.clear()  # while there was no server, requests failed
 

@@ -322,12 +322,20 @@ def test_a_failure_in_the_words_of_a_number_stays_text(
 @pytest.mark.parametrize(
     ("damage", "path", "words"),
     [
-        ("UPDATE updates SET logprobs = zeroblob(12)", "runs/a run/steps/1/replies", "3 entries of logprobs"),
-        ("UPDATE updates SET logprobs = zeroblob(4)", "runs/a run/steps/1/tokens", "1 entries of logprobs"),
+        (
+            "UPDATE updates SET logprobs = zeroblob(12)",
+            "runs/a run/steps/1/replies",
+            "reply 2 has 2 tokens, but 3 entries of logprobs",
+        ),
+        (
+            "UPDATE updates SET logprobs = zeroblob(4)",
+            "runs/a run/steps/1/tokens",
+            "reply 2 has 2 tokens, but 1 entries of logprobs",
+        ),
         (
             "UPDATE replies SET old_logprobs = zeroblob(4)",
             "export/a run/tokens.csv",
-            "1 entries of old_logprob",
+            "step 1 is damaged (old_logprobs holds 1 entries for 2 tokens)",
         ),
     ],
 )
@@ -339,4 +347,4 @@ def test_an_array_of_another_length_is_told_as_damage(
     db.close()
     answer = client.get(f"/api/{path}")
     assert answer.status_code == 400
-    assert f"reply 2 has 2 tokens, but {words}" in answer.json()["error"]
+    assert words in answer.json()["error"]

@@ -217,13 +217,14 @@ def test_the_stream_ends_when_the_server_does(root: Path) -> None:
 
 
 def test_a_listener_that_leaves_is_let_go(root: Path) -> None:
-    before = threading.active_count()
+    before, listeners = threading.active_count(), 10
     with serving(root) as port:
-        for _ in range(5):
+        for _ in range(listeners):
             listener = Listener(port, "runs=first")
             listener.until(3)
             listener.close()
-    assert threading.active_count() <= before + 1
+    # A few are the server's own, for all of its listeners.
+    assert threading.active_count() < before + listeners // 2
 
 
 def test_too_many_runs_are_refused(client: TestClient) -> None:
